@@ -454,6 +454,7 @@ struct Stamped<'a, W> {
 }
 
 impl<W: Wire> Wire for Stamped<'_, W> {
+    #[inline(always)]
     fn send(&mut self, segment: &mut Segment, ecn: Ecn) {
         self.receiver.write_ack(segment, self.profile);
         if segment.len > 0 {

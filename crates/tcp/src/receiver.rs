@@ -37,6 +37,9 @@ pub(crate) struct Receiver {
     saw_ecn: bool,
     /// Timestamp to echo (RFC 7323, section 4.3); `None` before the first.
     ts_recent: Option<u32>,
+    /// The window that the last segment offered, if nothing has come since that changes what the next one says, the
+    /// timestamp aside: an end that only sends says the same with every segment.
+    said: Option<u32>,
 }
 
 /// Segments that arrived ahead of a gap, and the bytes up to their end.
@@ -69,6 +72,7 @@ impl Receiver {
             echoes_each,
             saw_ecn: false,
             ts_recent: None,
+            said: None,
         }
     }
 
@@ -82,6 +86,7 @@ impl Receiver {
 
     /// This end opens the connection.
     pub fn open(&mut self, profile: &Profile) {
+        self.said = None;
         self.window.open(profile.timestamps);
     }
 
@@ -103,7 +108,7 @@ impl Receiver {
     /// arrives late changes nothing.
     #[inline]
     pub fn on_timestamp(&mut self, segment: &Segment) {
-        self.unread = 0;
+        self.read_all();
         if segment.seq <= self.ack.acked && self.ts_recent.is_none_or(|recent| segment.ts >= recent)
         {
             self.ts_recent = Some(segment.ts);
@@ -141,6 +146,7 @@ impl Receiver {
         now: Time,
     ) -> AckNeed {
         let now_us = now.as_nanos() / 1_000;
+        self.said = None;
         self.duplicate = None;
         if profile.ecn {
             self.on_ecn(segment, ecn);
@@ -181,6 +187,7 @@ impl Receiver {
 
     /// Handles the expired timer of a delayed or compressed acknowledgement.
     pub fn on_timer(&mut self, profile: &Profile, now: Time) -> AckNeed {
+        self.said = None;
         self.unread = 0;
         self.ack.on_timer(profile, now)
     }
@@ -191,21 +198,32 @@ impl Receiver {
         self.ack.timer()
     }
 
-    /// Writes acknowledgement, window, timestamp echo, ECE and SACK blocks into a segment that leaves now.
+    /// Writes acknowledgement, window, timestamp echo, ECE and SACK blocks into a segment that leaves now and has none of
+    /// these yet.
     ///
     /// All that was pending then counts as acknowledged.
-    #[inline]
+    #[inline(always)]
     pub fn write_ack(&mut self, segment: &mut Segment, profile: &Profile) {
         segment.flags = segment.flags.with(Flags::ACK);
         segment.ack = self.next;
-        segment.window = self.offered_window();
         segment.ts_echo = self.ts_recent.filter(|_| profile.timestamps);
         if self.echo_congestion {
             segment.flags = segment.flags.with(Flags::ECE);
         }
+        match self.said {
+            Some(window) => {
+                debug_assert!(window == self.offered_window() && !self.ack.pending);
+                segment.window = window;
+            }
+            None => self.write_news(segment, profile),
+        }
+    }
+
+    /// Writes window and SACK blocks into a segment that leaves now.
+    fn write_news(&mut self, segment: &mut Segment, profile: &Profile) {
+        segment.window = self.offered_window();
         if profile.sack {
             let room = if profile.timestamps { SackBlocks::MAX - 1 } else { SackBlocks::MAX };
-            segment.sack = SackBlocks::default();
             if let Some(duplicate) = self.duplicate.take() {
                 segment.sack.push(duplicate);
                 segment.sack.set_duplicate();
@@ -217,6 +235,16 @@ impl Receiver {
             }
         }
         self.ack.on_acknowledged(self.next, self.delivered);
+        self.said = self.recent.blocks().is_empty().then_some(segment.window);
+    }
+
+    /// The application has read everything.
+    #[inline]
+    fn read_all(&mut self) {
+        if self.unread > 0 {
+            self.unread = 0;
+            self.said = None;
+        }
     }
 
     /// Data is sent, with what [`write_ack`](Self::write_ack) has written.
