@@ -131,7 +131,7 @@ impl Sender {
         self.on_probe_ack(&info);
         let resend = self.recover(&mut info, profile, now);
         if info.set_timer && !self.schedule_loss_probe(true, profile, now) {
-            self.rearm_timeout(profile, now);
+            self.rearm_timeout(now);
         }
         let sample = RateSample { rtt_us, is_ack_delayed: maybe_delayed, ..RateSample::default() };
         self.control(&prior, &mut info, sample, profile, now);
@@ -190,7 +190,7 @@ impl Sender {
 
     /// The timer of the sending half expired.
     pub fn on_timer(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) {
-        match self.due_timer(now) {
+        match self.due_timer(profile, now) {
             Some(Timer::Retransmission) => self.on_timeout(profile, wire, now),
             Some(Timer::LossProbe) => self.send_loss_probe(profile, wire, now),
             Some(Timer::Reordering) => self.on_reordering_timeout(profile, wire, now),
@@ -493,7 +493,7 @@ impl Sender {
             head_sent |= seq == head && self.pending_timer() != Some(Timer::Reordering);
         }
         if head_sent {
-            self.set_timer(Timer::Retransmission, self.timers.rto_us, profile, now);
+            self.set_timer(Timer::Retransmission, self.timers.rto_us, now);
         }
     }
 
@@ -511,7 +511,7 @@ impl Sender {
             self.counters.loss_probes += 1;
             self.clear_timer();
         }
-        self.rearm_timeout(profile, now);
+        self.rearm_timeout(now);
     }
 
     /// Handles the reordering timer: segments that might have been reordered are lost (RFC 8985, section 6.2,
@@ -530,7 +530,7 @@ impl Sender {
             self.resend_lost(profile, wire, now);
         }
         if self.pending_timer() != Some(Timer::Retransmission) {
-            self.rearm_timeout(profile, now);
+            self.rearm_timeout(now);
         }
         debug_assert!(by_time(profile));
     }

@@ -164,7 +164,7 @@ impl Endpoint {
                 if self.receiver.on_timer(&self.profile, now) == AckNeed::Now {
                     self.send_ack(wire, now);
                 }
-                if self.sender.timer() <= now {
+                if self.sender.timer(&self.profile) <= now {
                     let (sender, profile, mut stamped) = self.stamped(wire, now);
                     sender.on_timer(profile, &mut stamped, now);
                 }
@@ -186,7 +186,7 @@ impl Endpoint {
         match self.state {
             State::Closed | State::Listen => Time::MAX,
             State::SynSent(handshake) | State::SynReceived(handshake) => handshake.retry_at,
-            State::Established => self.sender.timer().min(self.receiver.timer()),
+            State::Established => self.sender.timer(&self.profile).min(self.receiver.timer()),
         }
     }
 

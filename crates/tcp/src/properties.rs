@@ -407,7 +407,7 @@ impl Bench {
             assert!(at >= self.now, "{name}: the timer was due at {at}, now is {}", self.now);
         }
         if sender.board.packets_out() > 0 {
-            assert!(sender.timer() < Time::MAX, "{name}: waits for nothing");
+            assert!(sender.timer(endpoint.profile()) < Time::MAX, "{name}: waits for nothing");
         }
     }
 

@@ -121,7 +121,7 @@ impl Rack {
 
 impl Sender {
     /// Marks what is lost by now and sets the timer for what may be soon; says whether it set it.
-    pub fn find_losses_by_time(&mut self, profile: &Profile, now: Time) -> bool {
+    pub fn find_losses_by_time(&mut self, now: Time) -> bool {
         if !self.rack.advanced {
             return false;
         }
@@ -129,7 +129,7 @@ impl Sender {
         let wait_us = self.mark_overdue();
         if let Some(wait_us) = wait_us {
             let wait_us = (wait_us + TIMEOUT_MIN_US).min(self.timers.rto_us);
-            self.set_timer(Timer::Reordering, wait_us, profile, now);
+            self.set_timer(Timer::Reordering, wait_us, now);
         }
         wait_us.is_some()
     }

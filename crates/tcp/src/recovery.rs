@@ -216,7 +216,7 @@ impl Sender {
         }
         let before = self.board.retrans_out;
         if by_time(profile) {
-            if self.find_losses_by_time(profile, now) {
+            if self.find_losses_by_time(now) {
                 info.set_timer = false;
             }
         } else {
@@ -439,7 +439,7 @@ impl Sender {
         let head = self.board.una();
         self.retransmit(head..head + 1, false, wire, now);
         self.timers.back_off(profile);
-        self.set_timer(Timer::Retransmission, self.timers.rto_us, profile, now);
+        self.set_timer(Timer::Retransmission, self.timers.rto_us, now);
     }
 
     /// Begins the loss phase: everything is taken for lost, the window becomes one segment (`tcp_enter_loss`).

@@ -15,8 +15,10 @@ pub(crate) struct SendTimers {
     pub rto_us: u32,
     /// Timeouts in a row (`icsk_retransmits`).
     pub backoffs: u32,
-    /// When the timer expires; [`Time::MAX`] if it is not set.
-    expires: Time,
+    /// When the timer was set, and for how many microseconds. When it expires is computed where somebody asks: an
+    /// acknowledgement sets it up to three times.
+    set_at: Time,
+    span_us: u32,
     /// Its purpose; `None` if it is not set.
     purpose: Option<Timer>,
 }
@@ -35,7 +37,19 @@ pub(crate) enum Timer {
 impl SendTimers {
     pub fn new(profile: &Profile) -> Self {
         let rto_us = profile.rto_initial.as_micros() as u32;
-        Self { rto_us, backoffs: 0, expires: Time::MAX, purpose: None }
+        Self { rto_us, backoffs: 0, set_at: Time::ZERO, span_us: 0, purpose: None }
+    }
+
+    /// When the timer expires; [`Time::MAX`] if it is not set.
+    #[inline(always)]
+    fn expires(&self, profile: &Profile) -> Time {
+        match self.purpose {
+            Some(_) => {
+                let span = Duration::from_micros(u64::from(self.span_us));
+                profile.timers.fires_at(self.set_at, span)
+            }
+            None => Time::MAX,
+        }
     }
 
     /// Doubles the timeout, which has expired (RFC 6298, section 5.5).
@@ -47,17 +61,17 @@ impl SendTimers {
 
 impl Sender {
     /// When the sending half wants to be called next, data to send aside; [`Time::MAX`] for never.
-    #[inline]
-    pub fn timer(&self) -> Time {
-        self.timers.expires.min(self.pace.timer)
+    #[inline(always)]
+    pub fn timer(&self, profile: &Profile) -> Time {
+        self.timers.expires(profile).min(self.pace.timer)
     }
 
     /// Purpose of the timer, if it is due at `now`.
     ///
     /// The timers that stand in for the timeout stay pending: their handlers must still know that
     /// (`tcp_write_timer_handler`).
-    pub fn due_timer(&mut self, now: Time) -> Option<Timer> {
-        let timer = self.timers.purpose.filter(|_| self.timers.expires <= now)?;
+    pub fn due_timer(&mut self, profile: &Profile, now: Time) -> Option<Timer> {
+        let timer = self.timers.purpose.filter(|_| self.timers.expires(profile) <= now)?;
         if timer == Timer::Retransmission {
             self.clear_timer();
         }
@@ -72,15 +86,14 @@ impl Sender {
 
     /// Sets the timer to expire `span_us` after `now`.
     #[inline]
-    pub fn set_timer(&mut self, timer: Timer, span_us: u32, profile: &Profile, now: Time) {
-        let span = Duration::from_micros(u64::from(span_us));
-        self.timers.expires = profile.timers.fires_at(now, span);
+    pub fn set_timer(&mut self, timer: Timer, span_us: u32, now: Time) {
+        self.timers.set_at = now;
+        self.timers.span_us = span_us;
         self.timers.purpose = Some(timer);
     }
 
     /// Stops the timer.
     pub fn clear_timer(&mut self) {
-        self.timers.expires = Time::MAX;
         self.timers.purpose = None;
     }
 
@@ -105,13 +118,13 @@ impl Sender {
         if rto_left_us > 0 {
             timeout_us = timeout_us.min(rto_left_us as u32);
         }
-        self.set_timer(Timer::LossProbe, timeout_us, profile, now);
+        self.set_timer(Timer::LossProbe, timeout_us, now);
         true
     }
 
     /// Starts the retransmission timeout anew (RFC 6298, section 5).
     #[inline]
-    pub fn rearm_timeout(&mut self, profile: &Profile, now: Time) {
+    pub fn rearm_timeout(&mut self, now: Time) {
         if self.board.packets_out() == 0 {
             self.clear_timer();
             return;
@@ -121,7 +134,7 @@ impl Sender {
             Some(Timer::LossProbe | Timer::Reordering) => self.rto_left_us(now).max(1) as u32,
             Some(Timer::Retransmission) | None => self.timers.rto_us,
         };
-        self.set_timer(Timer::Retransmission, rto_us, profile, now);
+        self.set_timer(Timer::Retransmission, rto_us, now);
     }
 
     /// Microseconds until the oldest segment times out; negative if it should have.

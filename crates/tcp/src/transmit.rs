@@ -79,7 +79,11 @@ impl Sender {
         }
         if sent > 0 {
             self.on_sent(sent);
-            self.schedule_loss_probe(false, profile, now);
+            if !self.schedule_loss_probe(false, profile, now)
+                && matches!(self.pending_timer(), None | Some(Timer::LossProbe))
+            {
+                self.rearm_timeout(now);
+            }
         }
         sent
     }
@@ -217,9 +221,6 @@ impl Sender {
         }
         self.window.nxt = self.board.nxt();
         self.note_sent(bytes, now);
-        if matches!(self.pending_timer(), None | Some(Timer::LossProbe)) {
-            self.rearm_timeout(profile, now);
-        }
         self.make_room(profile);
         sent
     }
