@@ -18,6 +18,8 @@ pub type Source = u32;
 pub struct Events {
     /// When each of the frequent sources is due, which are those with the lowest numbers; [`Time::MAX`] for never.
     frequent: [Time; FREQUENT],
+    /// How many sources are frequent.
+    frequent_sources: Source,
     /// Events of the other sources: a heap of four children a node, so that a node's children share a cache line.
     heap: Vec<Key>,
     /// The root has been handed out and may be overwritten.
@@ -38,12 +40,13 @@ struct Plan {
 type Key = u128;
 
 impl Events {
-    /// A queue for that many sources, of which those with the lowest numbers come up most often.
+    /// A queue for that many sources, of which the first `frequent` come up most often.
     #[must_use]
-    pub fn new(sources: usize) -> Self {
+    pub fn new(sources: usize, frequent: Source) -> Self {
         let never = Plan { due: Time::MAX, queued: Time::MAX };
         Self {
             frequent: [Time::MAX; FREQUENT],
+            frequent_sources: frequent.min(FREQUENT as Source),
             heap: Vec::new(),
             root_is_free: false,
             sources: vec![never; sources],
@@ -63,7 +66,7 @@ impl Events {
     #[inline]
     pub fn set(&mut self, source: Source, at: Time) {
         debug_assert!(at >= self.now, "set for {at}, which is before {}", self.now);
-        if let Some(due) = self.frequent.get_mut(source as usize) {
+        if let Some(due) = self.frequent_due(source) {
             *due = at;
             return;
         }
@@ -78,7 +81,7 @@ impl Events {
     /// Makes `source` due never.
     #[inline]
     pub fn clear(&mut self, source: Source) {
-        match self.frequent.get_mut(source as usize) {
+        match self.frequent_due(source) {
             Some(due) => *due = Time::MAX,
             None => self.sources[source as usize].due = Time::MAX,
         }
@@ -114,7 +117,7 @@ impl Events {
         }
         assert!(at >= self.now, "time ran backwards: from {} to {at}", self.now);
         self.now = at;
-        if let Some(due) = self.frequent.get_mut(source as usize) {
+        if let Some(due) = self.frequent_due(source) {
             *due = Time::MAX;
         } else {
             self.root_is_free = true;
@@ -136,10 +139,20 @@ impl Events {
         earliest.into_iter().chain(rare).min()
     }
 
+    /// When `source` is due, if it is a frequent one.
+    #[inline(always)]
+    fn frequent_due(&mut self, source: Source) -> Option<&mut Time> {
+        (source < self.frequent_sources).then(|| &mut self.frequent[source as usize % FREQUENT])
+    }
+
     /// The next event, and its source.
     #[inline(always)]
     fn first(&mut self) -> Option<(Time, Source)> {
-        let (at, source) = earliest_of(&self.frequent);
+        let [a, b, c, d, e, f, g, h] = self.frequent;
+        let (mut at, mut source) = earliest_of([a, b, c, d], 0);
+        if self.frequent_sources > 4 {
+            (at, source) = earlier((at, source), earliest_of([e, f, g, h], 4));
+        }
         // The heap's root is never later than the next event there. At one instant the frequent ones come first, as
         // their numbers are lower.
         if self.heap.first().is_some_and(|&root| split(root).0 < at)
@@ -228,15 +241,18 @@ impl Events {
     }
 }
 
-/// The earliest of the times, and its source; of equal ones the first. Without branches: which it is cannot be foretold.
-#[inline]
-fn earliest_of(&[a, b, c, d, e, f, g, h]: &[Time; FREQUENT]) -> (Time, Source) {
-    let earlier = |one: (Time, Source), other: (Time, Source)| {
-        if other.0 < one.0 { other } else { one }
-    };
-    let first = earlier(earlier((a, 0), (b, 1)), earlier((c, 2), (d, 3)));
-    let second = earlier(earlier((e, 4), (f, 5)), earlier((g, 6), (h, 7)));
-    earlier(first, second)
+/// The earliest of the times, and its source, where that of the first is `first`; of equal ones the first.
+///
+/// Without branches: which it is cannot be foretold.
+#[inline(always)]
+fn earliest_of([a, b, c, d]: [Time; 4], first: Source) -> (Time, Source) {
+    earlier(earlier((a, first), (b, first + 1)), earlier((c, first + 2), (d, first + 3)))
+}
+
+/// The earlier of two events; of equal ones the first.
+#[inline(always)]
+fn earlier(one: (Time, Source), other: (Time, Source)) -> (Time, Source) {
+    if other.0 < one.0 { other } else { one }
 }
 
 /// The place and value of the least of four keys, without branches: which it is cannot be foretold.
@@ -266,7 +282,7 @@ fn split(key: Key) -> (Time, Source) {
     (Time::from_nanos((key >> 32) as u64), key as Source)
 }
 
-/// Sources whose times are looked through: those of a path of one line in each direction, and one server.
+/// Most sources whose times are looked through. Those of a path of one line in each direction are half as many.
 const FREQUENT: usize = 8;
 
 #[cfg(test)]
@@ -274,20 +290,25 @@ mod tests {
     use super::*;
     use weir_core::{Draw, Seed};
 
+    /// None, those of one line in each direction, one more, and the most that there can be; the last is more.
+    const FREQUENT_SOURCES: [Source; 5] = [0, 4, 5, FREQUENT as Source, FREQUENT as Source + 1];
+
     const fn ms(ms: u64) -> Time {
         Time::from_millis(ms)
     }
 
     #[test]
     fn events_come_by_time_then_source() {
-        // The first sources, those behind them, and some of both.
-        for first in [0, FREQUENT as Source, FREQUENT as Source - 2] {
-            events_come_in_order(first);
+        for frequent in FREQUENT_SOURCES {
+            // The first sources, those behind them, and some of both.
+            for first in [0, frequent, frequent.saturating_sub(2)] {
+                events_come_in_order(first, frequent);
+            }
         }
     }
 
-    fn events_come_in_order(first: Source) {
-        let mut events = Events::new(4 + FREQUENT);
+    fn events_come_in_order(first: Source, frequent: Source) {
+        let mut events = Events::new(5 + FREQUENT, frequent);
         events.set(first + 3, ms(5));
         events.set(first + 1, ms(5));
         events.set(first + 2, ms(1));
@@ -301,13 +322,15 @@ mod tests {
 
     #[test]
     fn the_last_setting_counts() {
-        for first in [0, FREQUENT as Source, FREQUENT as Source - 1] {
-            the_last_setting_holds(first);
+        for frequent in FREQUENT_SOURCES {
+            for first in [0, frequent, frequent.saturating_sub(1)] {
+                the_last_setting_holds(first, frequent);
+            }
         }
     }
 
-    fn the_last_setting_holds(first: Source) {
-        let mut events = Events::new(3 + FREQUENT);
+    fn the_last_setting_holds(first: Source, frequent: Source) {
+        let mut events = Events::new(4 + FREQUENT, frequent);
         events.set(first, ms(10));
         events.set(first, ms(4));
         events.set(first + 1, ms(3));
@@ -323,7 +346,7 @@ mod tests {
 
     #[test]
     fn frequent_sources_may_be_waited_for_longer_and_the_others_are_not() {
-        let mut events = Events::new(2 + FREQUENT);
+        let mut events = Events::new(2 + FREQUENT, FREQUENT as Source);
         let later =
             |source, at: Time| if source == 1 { at.saturating_add(ms(3).since(ms(0))) } else { at };
         assert_eq!(events.earliest_by(later), None);
@@ -338,7 +361,7 @@ mod tests {
 
     #[test]
     fn sources_may_be_added_while_others_are_due() {
-        let mut events = Events::new(1);
+        let mut events = Events::new(1, 1);
         events.set(0, ms(2));
         assert_eq!(events.add(2), 1);
         events.set(2, ms(1));
@@ -349,8 +372,12 @@ mod tests {
 
     #[test]
     fn the_order_is_that_of_a_sorted_list() {
+        FREQUENT_SOURCES.into_iter().for_each(the_order_is_that_of_a_list);
+    }
+
+    fn the_order_is_that_of_a_list(frequent: Source) {
         let mut rng = Seed::new(1).stream("events");
-        let mut events = Events::new(500);
+        let mut events = Events::new(500, frequent);
         let mut due = vec![Time::MAX; 500];
         let mut now = Time::ZERO;
         for _ in 0..20_000 {

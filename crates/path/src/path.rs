@@ -175,14 +175,16 @@ impl<T: Traffic> Path<T> {
             access.push(DelayLine::new(delay, Next::End(End::Server)));
             access.push(DelayLine::new(delay, forwarding.first(number, Direction::Down)));
         }
+        let changes = changes(scenario);
+        // What never happens has no number, so that few are to be looked through.
+        let ways = if access.iter().all(|way| way.delay.is_zero()) { 0 } else { access.len() };
         let sources = Sources {
             access: hops.len() as Source,
-            lines: (hops.len() + access.len()) as Source,
-            changes: (2 * hops.len() + access.len()) as Source,
-            end: (2 * hops.len() + access.len() + 1) as Source,
+            lines: (hops.len() + ways) as Source,
+            changes: (2 * hops.len() + ways) as Source,
+            end: (2 * hops.len() + ways + usize::from(!changes.is_empty())) as Source,
         };
-        let mut events = Events::new(sources.end as usize + others);
-        let changes = changes(scenario);
+        let mut events = Events::new(sources.end as usize + others, sources.end);
         if let Some(&(at, ..)) = changes.front() {
             events.set(sources.changes, at);
         }
