@@ -36,6 +36,7 @@ impl Turns {
     }
 
     /// `flow` has packets. If it had none it is served before the old flows, with a whole quantum.
+    #[inline]
     pub fn join(&mut self, flow: usize) {
         let turn = &mut self.flows[flow];
         if !turn.waiting {
@@ -46,35 +47,40 @@ impl Turns {
     }
 
     /// The flow whose turn it is.
-    #[inline]
+    #[inline(always)]
     pub fn current(&mut self) -> Option<usize> {
+        let (flow, _) = self.chain().ends?;
+        let has_turn = self.flows[flow as usize].deficit > 0;
+        Some(if has_turn { flow as usize } else { self.begin_turn(flow) })
+    }
+
+    /// The first flow, `flow`, has sent what it may in its turn: goes behind all others, with a new quantum. Returns the
+    /// next one that may send.
+    fn begin_turn(&mut self, mut flow: u32) -> usize {
         loop {
-            let (flow, is_new) = match &self.new.ends {
-                Some((flow, _)) => (*flow, true),
-                None => (self.old.ends.as_ref()?.0, false),
-            };
-            let turn = &mut self.flows[flow as usize];
-            if turn.deficit > 0 {
-                return Some(flow as usize);
-            }
-            turn.deficit += self.quantum;
-            if is_new {
-                self.leave();
+            self.flows[flow as usize].deficit += self.quantum;
+            if self.new.ends.is_some() {
+                self.new.pop(&self.flows);
                 self.old.push(flow, &mut self.flows);
             } else {
                 self.old.rotate(&mut self.flows);
+            }
+            (flow, _) = self.chain().ends.expect("it went behind the others");
+            if self.flows[flow as usize].deficit > 0 {
+                return flow as usize;
             }
         }
     }
 
     /// The flow whose turn it is next, if none is found to have nothing to send.
     pub fn next(&self) -> Option<usize> {
-        let first = self.chain().ends?.0;
+        let (first, _) = self.chain().ends?;
         let turn = &self.flows[first as usize];
         if turn.deficit > 0 { Some(first as usize) } else { turn.next.map(|flow| flow as usize) }
     }
 
     /// `flow` sent `len` bytes in its turn.
+    #[inline]
     pub fn charge(&mut self, flow: usize, len: u32) {
         self.flows[flow].deficit -= len as i32;
     }
@@ -98,8 +104,9 @@ impl Turns {
         chain.pop(&self.flows)
     }
 
-    fn chain(&self) -> Chain {
-        if self.new.ends.is_some() { self.new } else { self.old }
+    #[inline(always)]
+    fn chain(&self) -> &Chain {
+        if self.new.ends.is_some() { &self.new } else { &self.old }
     }
 }
 

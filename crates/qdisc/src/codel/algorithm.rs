@@ -145,6 +145,7 @@ impl CodelState {
 }
 
 /// Takes the next packet of `queue` that CoDel lets pass at `now`.
+#[inline(always)]
 pub(crate) fn codel_dequeue(
     queue: &mut impl CodelQueue,
     state: &mut CodelState,
@@ -159,25 +160,38 @@ pub(crate) fn codel_dequeue(
         return candidate;
     }
     let may_drop = state.may_drop(candidate.as_ref(), queue.backlog_bytes(), params, now);
-    if state.dropping {
-        if may_drop {
-            candidate = drop_while_due(candidate, queue, state, params, now, sink);
-        } else {
-            state.dropping = false;
-        }
-    } else if may_drop {
-        if !mark_instead(candidate.as_mut(), queue, params, sink) {
-            discard(candidate, queue, sink);
-            candidate = queue.pop();
-            state.may_drop(candidate.as_ref(), queue.backlog_bytes(), params, now);
-        }
-        state.enter_dropping(params, now);
+    if may_drop {
+        candidate = drop_from(candidate, queue, state, params, now, sink);
+    } else {
+        state.dropping = false;
     }
     if let (Some(packet), Some(threshold)) = (&mut candidate, params.ce_threshold)
         && state.sojourn > threshold
     {
         queue.accounting().mark(packet, MarkReason::CeThreshold, sink);
     }
+    candidate
+}
+
+/// Drops `candidate` or marks it if it is time, and returns what passes. It has waited for too long.
+#[inline(never)]
+fn drop_from(
+    mut candidate: Option<Packet>,
+    queue: &mut impl CodelQueue,
+    state: &mut CodelState,
+    params: &CodelParams,
+    now: Ticks,
+    sink: &mut dyn DropSink,
+) -> Option<Packet> {
+    if state.dropping {
+        return drop_while_due(candidate, queue, state, params, now, sink);
+    }
+    if !mark_instead(candidate.as_mut(), queue, params, sink) {
+        discard(candidate, queue, sink);
+        candidate = queue.pop();
+        state.may_drop(candidate.as_ref(), queue.backlog_bytes(), params, now);
+    }
+    state.enter_dropping(params, now);
     candidate
 }
 
