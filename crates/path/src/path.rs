@@ -215,19 +215,23 @@ impl<T: Traffic> Path<T> {
     /// Sends `packet` from the client or from its server.
     #[inline(always)]
     pub fn send(&mut self, mut packet: Packet, from: End, now: Time) {
-        let arrival = match from {
-            End::Client => {
-                let next = match self.from_client {
-                    Next::ByRoute => self.forwarding.first(self.host_of(&packet), Direction::Up),
-                    next => next,
-                };
-                self.pass_on(&mut packet, next, now)
-            }
+        let next = match from {
+            End::Client => match self.from_client {
+                Next::ByRoute => self.forwarding.first(self.host_of(&packet), Direction::Up),
+                next => next,
+            },
             End::Server => {
-                let host = self.host_of(&packet) as usize;
-                self.travel_access(2 * host + 1, &mut packet, now)
+                let way = 2 * self.host_of(&packet) as usize + 1;
+                if !self.access[way].delay.is_zero() {
+                    return self.travel(way, &packet, now);
+                }
+                self.access[way].next
             }
         };
+        if let Next::Hop(hop) = next {
+            return self.enter(hop, &mut packet, now);
+        }
+        let arrival = self.pass_on(&mut packet, next, now);
         self.note_arrived(&packet, arrival);
     }
 
@@ -242,7 +246,7 @@ impl<T: Traffic> Path<T> {
         match hops.find(|&hop| {
             !self.hops[hop].is_processor && self.forwarding.stop(hop, host).place == before
         }) {
-            Some(hop) => self.enter(hop, &mut packet, now),
+            Some(hop) => self.forward(hop, &mut packet, now),
             None if direction == Direction::Up => {
                 self.arrived.push_back((packet, ArrivalPoint::End(End::Client)));
             }
@@ -418,7 +422,7 @@ impl<T: Traffic> Path<T> {
     fn pass_on(&mut self, packet: &mut Packet, next: Next, now: Time) -> Option<ArrivalPoint> {
         match next {
             Next::Hop(hop) => {
-                self.enter(hop, packet, now);
+                self.forward(hop, packet, now);
                 None
             }
             Next::Servers => self.leave_to_server(packet, now),
@@ -428,7 +432,13 @@ impl<T: Traffic> Path<T> {
     }
 
     /// The router in front of `hop` forwards `packet` to it.
-    #[inline]
+    #[inline(never)]
+    fn forward(&mut self, hop: usize, packet: &mut Packet, now: Time) {
+        self.enter(hop, packet, now);
+    }
+
+    /// As [`forward`](Self::forward), where most packets come from.
+    #[inline(always)]
     fn enter(&mut self, hop: usize, packet: &mut Packet, now: Time) {
         if self.asks_routers || self.hops[hop].looks_at_packets {
             self.enter_seen(hop, packet, now);
@@ -516,7 +526,7 @@ impl<T: Traffic> Path<T> {
     }
 
     /// The router behind the last hop forwards `packet` to its server.
-    #[inline]
+    #[inline(always)]
     fn leave_to_server(&mut self, packet: &mut Packet, now: Time) -> Option<ArrivalPoint> {
         let host = self.host_of(packet);
         if self.asks_routers {
@@ -525,30 +535,20 @@ impl<T: Traffic> Path<T> {
                 return Some(ArrivalPoint::Router { direction: Direction::Up, passed });
             }
         }
-        self.travel_access(2 * host as usize, packet, now)
-    }
-
-    #[inline(always)]
-    fn travel_access(
-        &mut self,
-        way: usize,
-        packet: &mut Packet,
-        now: Time,
-    ) -> Option<ArrivalPoint> {
-        let DelayLine { delay, next, .. } = self.access[way];
-        if !delay.is_zero() {
-            let source = self.sources.access + way as Source;
-            self.access[way].push(now + delay, packet, source, &mut self.events);
+        let way = 2 * host as usize;
+        if !self.access[way].delay.is_zero() {
+            self.travel(way, packet, now);
             return None;
         }
-        match next {
-            Next::Hop(hop) => {
-                self.enter(hop, packet, now);
-                None
-            }
-            Next::End(end) => Some(ArrivalPoint::End(end)),
-            Next::Servers | Next::ByRoute => unreachable!("a server's way leads to it or from it"),
-        }
+        Some(ArrivalPoint::End(End::Server))
+    }
+
+    /// `packet` travels over the way of that number between the far end of the path and a server.
+    #[inline]
+    fn travel(&mut self, way: usize, packet: &Packet, now: Time) {
+        let at = now + self.access[way].delay;
+        let source = self.sources.access + way as Source;
+        self.access[way].push(at, packet, source, &mut self.events);
     }
 
     /// Lets the line of `hop` carry what it can by now.
