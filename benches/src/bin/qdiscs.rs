@@ -75,7 +75,7 @@ impl Bench {
     }
 
     fn enqueue(&mut self) {
-        self.port.enqueue(&self.packets[self.next], self.now, &mut Nobody);
+        self.port.enqueue(&mut self.packets[self.next], self.now, &mut Nobody);
         self.next = (self.next + 1) % self.packets.len();
     }
 }

@@ -42,9 +42,9 @@ impl Adjusted {
 }
 
 impl Qdisc for Adjusted {
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
-        let packet = self.adjusted(packet);
-        self.qdisc.enqueue(packet, now, &mut RestoringSink { inside: &mut self.inside, sink });
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        let packet = self.adjusted(*packet);
+        self.qdisc.enqueue(&packet, now, &mut RestoringSink { inside: &mut self.inside, sink });
     }
 
     fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {

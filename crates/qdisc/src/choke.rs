@@ -147,7 +147,8 @@ impl ChokeOptions {
 }
 
 impl Qdisc for Choke {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        let mut packet = *packet;
         if let Some(reason) = self.judge(&mut packet, now, sink) {
             self.accounting.xmit_cn(packet, reason, sink);
         } else if self.accounting.backlog().packets < self.limit {
@@ -293,7 +294,7 @@ mod tests {
     fn a_lone_flow_hits_itself() {
         let mut queue = choke("limit 100 bandwidth 1mbit min 3 max 50 burst 3").unwrap();
         for handle in 0..12 {
-            queue.enqueue(packet(handle, 1), Time::ZERO, &mut Ignore);
+            queue.enqueue(&packet(handle, 1), Time::ZERO, &mut Ignore);
         }
         // W = 1/2; the averages, kept twice in whole numbers, are 0, 1, 3, 5, 7, 7, 6, 6, 7, 7, 6, 6
         // for backlogs of 0, 1, 2, 3, 4, 3, 2, 3, 4, 3, 2, 3, and 7 is above the threshold, 6.

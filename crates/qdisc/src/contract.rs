@@ -16,10 +16,11 @@ use weir_core::{Framing, Packet, TcpHeader, Time};
 /// After every call the counts balance: arrived = departed + dropped + backlog, in packets and in
 /// bytes. Every dropped packet is given to the [`DropSink`] with its reason.
 pub trait Qdisc: Send {
-    /// Takes a packet that arrives at `now`. The packet's `enqueued_at` is already `now`.
+    /// Takes a packet that arrives at `now`. The packet's `enqueued_at` is already `now`. It is lent: a discipline copies it to
+    /// where it waits, and nowhere else.
     ///
     /// The discipline may drop this packet or others. It gives each dropped packet to `sink`.
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink);
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink);
 
     /// The next packet to send at `now`, or `None` if nothing waits or nothing may leave yet.
     fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet>;

@@ -51,20 +51,20 @@ impl Fifo {
 }
 
 impl Qdisc for Fifo {
-    fn enqueue(&mut self, packet: Packet, _now: Time, sink: &mut dyn DropSink) {
+    fn enqueue(&mut self, packet: &Packet, _now: Time, sink: &mut dyn DropSink) {
         if !self.has_room(packet.len) {
             let oldest = match self.limit {
                 Limit::PacketsDropHead(_) => self.packets.pop_front(),
                 Limit::Packets(_) | Limit::Bytes(_) => None,
             };
             let Some(oldest) = oldest else {
-                return self.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
+                return self.accounting.xmit_drop(*packet, DropReason::Overlimit, sink);
             };
             self.accounting.take(&oldest);
             self.accounting.discard(oldest, DropReason::Overlimit, sink);
         }
-        self.accounting.arrive(&packet);
-        self.packets.push_back(packet);
+        self.accounting.arrive(packet);
+        self.packets.push_back(*packet);
     }
 
     fn pass(&mut self, packet: &Packet, _now: Time) -> bool {

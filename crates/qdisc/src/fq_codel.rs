@@ -103,9 +103,10 @@ impl FqCodel {
 }
 
 impl TakesNext for FqCodel {
-    fn enqueue(&mut self, packet: Packet, _now: Time, sink: &mut dyn DropSink) {
-        let Some(index) = self.flow_of(&packet) else {
-            return self.store.accounting.xmit_drop(packet, DropReason::Unclassified, sink);
+    #[inline(always)]
+    fn enqueue(&mut self, packet: &Packet, _now: Time, sink: &mut dyn DropSink) {
+        let Some(index) = self.flow_of(packet) else {
+            return self.store.accounting.xmit_drop(*packet, DropReason::Unclassified, sink);
         };
         self.store.push(index, &mut self.flows[index].packets, packet);
         self.turns.join(index);
@@ -117,6 +118,7 @@ impl TakesNext for FqCodel {
     }
 
     /// Where nothing waits the packet is the next of its flow as soon as it has come, and has no sojourn.
+    #[inline(always)]
     fn pass(&mut self, packet: &Packet, _now: Time) -> bool {
         let has_room = u64::from(truesize(packet)) <= self.memory_limit;
         if !has_room || self.store.accounting.backlog().packets > 0 {
@@ -135,6 +137,7 @@ impl TakesNext for FqCodel {
     }
 
     /// Serves the flows in turn (RFC 8290, section 4.2) until one yields a packet.
+    #[inline(always)]
     fn take_next(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         loop {
             let index = self.turns.current()?;
@@ -166,13 +169,15 @@ impl TakesNext for FqCodel {
 }
 
 impl Store {
-    fn push(&mut self, index: usize, packets: &mut List, packet: Packet) {
-        self.accounting.arrive(&packet);
+    #[inline(always)]
+    fn push(&mut self, index: usize, packets: &mut List, packet: &Packet) {
+        self.accounting.arrive(packet);
         self.backlogs[index] += packet.len;
-        self.memory += u64::from(truesize(&packet));
+        self.memory += u64::from(truesize(packet));
         self.pool.push(packets, packet);
     }
 
+    #[inline(always)]
     fn pop(&mut self, index: usize, packets: &mut List) -> Option<Packet> {
         let taken = self.pool.pop(packets);
         if let Some(packet) = &taken {
@@ -192,6 +197,7 @@ struct FlowQueue<'a> {
 }
 
 impl CodelQueue for FlowQueue<'_> {
+    #[inline(always)]
     fn pop(&mut self) -> Option<Packet> {
         self.store.pop(self.index, self.packets)
     }

@@ -88,7 +88,8 @@ impl FqPie {
 }
 
 impl TakesNext for FqPie {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        let mut packet = *packet;
         self.catch_up(now);
         let Some(index) = self.flow_of(&packet) else {
             return self.accounting.xmit_drop(packet, DropReason::Unclassified, sink);
@@ -102,7 +103,7 @@ impl TakesNext for FqPie {
         if !full && !strikes {
             self.accounting.arrive(&packet);
             flow.backlog += u64::from(packet.len);
-            self.pool.push(&mut flow.packets, packet);
+            self.pool.push(&mut flow.packets, &packet);
             self.turns.join(index);
         } else {
             flow.pie.on_drop();

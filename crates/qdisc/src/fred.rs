@@ -186,17 +186,17 @@ impl FredRules {
 }
 
 impl Qdisc for Fred {
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
         let backlog = self.accounting.backlog().bytes;
-        if let Some(reason) = self.rules.judge(&packet, backlog, now) {
-            return self.accounting.xmit_cn(packet, reason, sink);
+        if let Some(reason) = self.rules.judge(packet, backlog, now) {
+            return self.accounting.xmit_cn(*packet, reason, sink);
         }
         if backlog + u64::from(packet.len) > self.limit {
-            return self.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
+            return self.accounting.xmit_drop(*packet, DropReason::Overlimit, sink);
         }
-        self.rules.entered(&packet);
-        self.accounting.arrive(&packet);
-        self.packets.push_back(packet);
+        self.rules.entered(packet);
+        self.accounting.arrive(packet);
+        self.packets.push_back(*packet);
     }
 
     fn dequeue(&mut self, now: Time, _fates: &mut dyn DropSink) -> Option<Packet> {
@@ -321,7 +321,7 @@ mod tests {
     fn fill(queue: &mut dyn Qdisc, flows: &[u16]) -> Vec<(u16, DropReason)> {
         let mut drops = Drops::default();
         for &flow in flows {
-            queue.enqueue(packet(flow), Time::ZERO, &mut drops);
+            queue.enqueue(&packet(flow), Time::ZERO, &mut drops);
         }
         drops.0
     }

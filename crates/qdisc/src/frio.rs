@@ -152,7 +152,7 @@ mod tests {
             let (enqueued_at, ecn) = (Time::ZERO, Ecn::NotEct);
             let packet =
                 Packet { handle: 0, enqueued_at, label, len: 1_000, flow_id: 0, dscp, ecn };
-            queue.enqueue(packet, Time::ZERO, &mut drops);
+            queue.enqueue(&packet, Time::ZERO, &mut drops);
         }
         drops.0
     }

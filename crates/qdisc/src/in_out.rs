@@ -40,17 +40,17 @@ impl<R: EarlyRule> InOut<R> {
 }
 
 impl<R: EarlyRule> Qdisc for InOut<R> {
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
-        let side = InOrOut::of(&packet);
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        let side = InOrOut::of(packet);
         self.queue.sample(side, now);
-        if let Some(reason) = self.rule.judge(&packet, side, &self.queue) {
-            return self.queue.xmit_cn(packet, reason, sink);
+        if let Some(reason) = self.rule.judge(packet, side, &self.queue) {
+            return self.queue.xmit_cn(*packet, reason, sink);
         }
-        if !self.queue.has_room(&packet) {
-            return self.queue.xmit_drop(packet, sink);
+        if !self.queue.has_room(packet) {
+            return self.queue.xmit_drop(*packet, sink);
         }
-        self.rule.joined(&packet, side);
-        self.queue.push(packet, side);
+        self.rule.joined(packet, side);
+        self.queue.push(*packet, side);
     }
 
     fn dequeue(&mut self, now: Time, _sink: &mut dyn DropSink) -> Option<Packet> {

@@ -66,11 +66,11 @@ impl Ingress {
 }
 
 impl Qdisc for Ingress {
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
-        if self.passes(&packet, now) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        if self.passes(packet, now) {
             self.child.enqueue(packet, now, sink);
         } else {
-            self.refused.xmit_cn(packet, DropReason::Policed, sink);
+            self.refused.xmit_cn(*packet, DropReason::Policed, sink);
         }
     }
 

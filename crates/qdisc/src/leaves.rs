@@ -53,7 +53,7 @@ impl Leaves {
         self.classes[class].queue.is_some()
     }
 
-    pub fn enqueue(&mut self, class: usize, packet: Packet, now: Time, sink: &mut dyn DropSink) {
+    pub fn enqueue(&mut self, class: usize, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
         self.change(class, |queue| queue.enqueue(packet, now, sink));
     }
 

@@ -10,7 +10,7 @@ use crate::contract::{Backlog, ClassView, DropSink, Qdisc, Stats};
 /// It says how the next packet is taken; [`Peeked`] makes a [`Qdisc`] of it.
 pub(crate) trait TakesNext: Send {
     /// Takes a packet that arrives at `now`, as [`Qdisc::enqueue`].
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink);
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink);
 
     /// Does what a timer would have done by `now`, before a packet is taken or looked at.
     fn run_timers(&mut self, now: Time, sink: &mut dyn DropSink) {
@@ -89,7 +89,7 @@ impl<D: TakesNext> Peeked<D> {
 }
 
 impl<D: TakesNext> Qdisc for Peeked<D> {
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
         self.discipline.enqueue(packet, now, sink);
     }
 

@@ -58,8 +58,8 @@ impl Band {
 }
 
 impl Qdisc for PfifoFast {
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
-        let band = self.map.band_of(&packet);
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        let band = self.map.band_of(packet);
         self.bands[band].fifo.enqueue(packet, now, sink);
     }
 
@@ -153,7 +153,7 @@ mod tests {
         let mut filled = |it: &mut PfifoFast| {
             let before = sink.0;
             while sink.0 == before {
-                it.enqueue(packet, Time::ZERO, &mut sink);
+                it.enqueue(&packet, Time::ZERO, &mut sink);
             }
             it.backlog().packets
         };

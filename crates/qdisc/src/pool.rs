@@ -55,14 +55,15 @@ impl List {
 
 impl Pool {
     /// Appends `packet` to `list`.
-    pub fn push(&mut self, list: &mut List, packet: Packet) {
+    #[inline(always)]
+    pub fn push(&mut self, list: &mut List, packet: &Packet) {
         let link = if let Some(link) = self.free {
             let node = &mut self.nodes[link as usize];
             self.free = node.next.take();
-            node.packet = packet;
+            node.packet = *packet;
             link
         } else {
-            self.nodes.push(Node { packet, next: None });
+            self.nodes.push(Node { packet: *packet, next: None });
             (self.nodes.len() - 1) as Link
         };
         match &mut list.ends {
@@ -82,6 +83,7 @@ impl Pool {
     }
 
     /// Takes the oldest packet of `list`.
+    #[inline(always)]
     pub fn pop(&mut self, list: &mut List) -> Option<Packet> {
         let ends = list.ends.as_mut()?;
         let link = ends.head;

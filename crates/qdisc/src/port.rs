@@ -86,14 +86,12 @@ impl Port {
 
     /// Stamps `packet` and hands it to the discipline.
     #[inline]
-    pub fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+    pub fn enqueue(&mut self, packet: &mut Packet, now: Time, sink: &mut dyn DropSink) {
         if let Some(shaper) = &mut self.shaper {
             shaper.passed.arrived.add(sink.wire_bytes(packet, &shaper.framing) as u32);
         }
-        // Copied whole, and then changed: field by field it would be read in other pieces than it is written.
-        let mut stamped = *packet;
-        stamped.enqueued_at = now;
-        self.qdisc.enqueue(stamped, now, sink);
+        packet.enqueued_at = now;
+        self.qdisc.enqueue(packet, now, sink);
     }
 
     /// Lets `packet` pass if nothing waits and the discipline has nothing more to do; returns whether it did.
@@ -221,7 +219,7 @@ mod tests {
         let qdisc = QueueSpec::parse("pfifo").unwrap().build(&Device::default()).unwrap();
         let mut port = Port::shaped(qdisc, framing);
         for _ in 0..5 {
-            port.enqueue(&packet(), Time::ZERO, &mut Ignore);
+            port.enqueue(&mut packet(), Time::ZERO, &mut Ignore);
         }
         port
     }
@@ -283,7 +281,7 @@ mod tests {
         assert!(port.dequeue(Time::ZERO, &mut Twice).is_some());
         assert!(port.dequeue(Time::ZERO, &mut Twice).is_none());
         assert_eq!(port.wake_at(), Some(Time::from_nanos(1_576_000)));
-        port.enqueue(&packet(), Time::ZERO, &mut Twice);
+        port.enqueue(&mut packet(), Time::ZERO, &mut Twice);
         let passed = port.shaped_traffic().unwrap();
         assert_eq!(passed.arrived, Count { packets: 6, bytes: 5 * 1538 + 1576 });
         assert_eq!(passed.departed, Count { packets: 1, bytes: 1576 });

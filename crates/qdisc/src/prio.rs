@@ -44,8 +44,8 @@ impl Prio {
 }
 
 impl Qdisc for Prio {
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
-        let band = self.sorter.class_of(&packet, &self.leaves).expect("every packet has a band");
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        let band = self.sorter.class_of(packet, &self.leaves).expect("every packet has a band");
         self.leaves.enqueue(band, packet, now, sink);
     }
 

@@ -53,7 +53,7 @@ pub fn replay_tcp(
         };
         sink.refused = false;
         if arrival == Some(now) {
-            let (_, packet) = *arrivals.next().expect("one was peeked at");
+            let (_, mut packet) = *arrivals.next().expect("one was peeked at");
             // The sender is woken by a timer too, and then timers go off that may already.
             if port.may_wake_at().is_some_and(|from| from <= now) {
                 while let Some(due) = port.dequeue(now, &mut sink) {
@@ -61,7 +61,7 @@ pub fn replay_tcp(
                     outcome.departures.push((now, due));
                 }
             }
-            port.enqueue(&packet, now, &mut sink);
+            port.enqueue(&mut packet, now, &mut sink);
         }
         while let Some(packet) = port.dequeue(now, &mut sink) {
             // Nobody asks for the sum of waits, which may be years.

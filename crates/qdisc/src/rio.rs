@@ -115,13 +115,13 @@ mod tests {
         let mut drops = Drops::default();
         let green = Colour::Green.dscp(1);
         for handle in 0..4 {
-            queue.enqueue(packet(handle, green), Time::ZERO, &mut drops);
+            queue.enqueue(&packet(handle, green), Time::ZERO, &mut drops);
         }
         // 4000 bytes wait, all of them IN.
-        queue.enqueue(packet(4, Dscp::BE), Time::ZERO, &mut drops);
-        queue.enqueue(packet(5, Colour::Yellow.dscp(1)), Time::ZERO, &mut drops);
+        queue.enqueue(&packet(4, Dscp::BE), Time::ZERO, &mut drops);
+        queue.enqueue(&packet(5, Colour::Yellow.dscp(1)), Time::ZERO, &mut drops);
         for handle in 6..10 {
-            queue.enqueue(packet(handle, green), Time::ZERO, &mut drops);
+            queue.enqueue(&packet(handle, green), Time::ZERO, &mut drops);
         }
         let forced = DropReason::Forced;
         assert_eq!(drops.0, [(4, forced), (5, forced), (9, forced)]);
@@ -139,7 +139,7 @@ mod tests {
             let mut queue = rio(&format!("rio out_min 2000 out_max 3000 wq 1 update {update}"));
             let mut drops = Drops::default();
             for handle in 0..6 {
-                queue.enqueue(packet(handle, Dscp::BE), Time::ZERO, &mut drops);
+                queue.enqueue(&packet(handle, Dscp::BE), Time::ZERO, &mut drops);
             }
             let forced = drops.0.iter().filter(|(_, reason)| *reason == DropReason::Forced).count();
             assert_eq!(forced, dropped, "{update}");

@@ -50,9 +50,9 @@ impl<S: Schedule + 'static> Scheduler<S> {
 }
 
 impl<S: Schedule> TakesNext for Scheduler<S> {
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
-        let Some(class) = self.sorter.class_of(&packet, &self.leaves) else {
-            return self.refused.xmit_drop(packet, DropReason::Unclassified, sink);
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        let Some(class) = self.sorter.class_of(packet, &self.leaves) else {
+            return self.refused.xmit_drop(*packet, DropReason::Unclassified, sink);
         };
         self.schedule.before_enqueue(class, packet.len, &self.leaves);
         self.leaves.enqueue(class, packet, now, sink);

@@ -58,18 +58,18 @@ impl SkbPrio {
 }
 
 impl TakesNext for SkbPrio {
-    fn enqueue(&mut self, packet: Packet, _now: Time, sink: &mut dyn DropSink) {
-        let priority = (priority_of(&packet) as usize).min(PRIORITIES - 1);
+    fn enqueue(&mut self, packet: &Packet, _now: Time, sink: &mut dyn DropSink) {
+        let priority = (priority_of(packet) as usize).min(PRIORITIES - 1);
         if self.backlog().packets >= self.limit {
             let Some(lowest) = self.lowest().filter(|&lowest| lowest < priority) else {
-                return self.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
+                return self.accounting.xmit_drop(*packet, DropReason::Overlimit, sink);
             };
             // The youngest of the least important makes room.
             let victim = self.take(lowest, VecDeque::pop_back);
             self.accounting.discard(victim, DropReason::Overlimit, sink);
         }
-        self.accounting.arrive(&packet);
-        self.queues[priority].push_back(packet);
+        self.accounting.arrive(packet);
+        self.queues[priority].push_back(*packet);
         self.waiting |= 1 << priority;
     }
 

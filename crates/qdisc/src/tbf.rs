@@ -216,9 +216,9 @@ impl TbfOptions {
 }
 
 impl TakesNext for Tbf {
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
         if u64::from(packet.len) > self.max_len {
-            self.refused.xmit_drop(packet, DropReason::TooLong, sink);
+            self.refused.xmit_drop(*packet, DropReason::TooLong, sink);
         } else {
             self.child.enqueue(packet, now, sink);
         }

@@ -201,10 +201,10 @@ impl Bench {
     }
 
     fn enqueue(&mut self, flow: u16, ip_len: u32, tos: u8) {
-        let packet = self.packet(flow, ip_len, tos);
+        let mut packet = self.packet(flow, ip_len, tos);
         self.ledger.arrived += 1;
         self.ledger.inside.insert(packet.handle, packet);
-        self.port.enqueue(&packet, self.now, &mut self.ledger);
+        self.port.enqueue(&mut packet, self.now, &mut self.ledger);
     }
 
     fn dequeue(&mut self) -> bool {

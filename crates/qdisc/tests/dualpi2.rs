@@ -30,7 +30,7 @@ impl Bench {
             ecn,
         };
         self.next += 1;
-        self.queue.enqueue(packet, self.now, &mut Ignore);
+        self.queue.enqueue(&packet, self.now, &mut Ignore);
     }
 
     fn send(&mut self) -> Option<(u64, Ecn)> {

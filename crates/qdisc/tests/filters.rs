@@ -42,7 +42,7 @@ fn packet_of(version: IpVersion, dport: u16, tos: u8) -> Packet {
 /// The band of `prio` into which `filters` put `packet`, from 1.
 fn band(filters: &[&str], packet: Packet) -> usize {
     let mut queue = read(&bands(filters)).unwrap();
-    queue.enqueue(packet, Time::ZERO, &mut Ignore);
+    queue.enqueue(&packet, Time::ZERO, &mut Ignore);
     let mut waiting = Vec::new();
     queue.classes(&mut |class| waiting.push(class.backlog.packets));
     1 + waiting.iter().position(|&packets| packets == 1).unwrap()
@@ -97,7 +97,7 @@ fn the_order_is_the_same_on_the_way_out_and_at_ingress() {
          filter add dev e egress matchall action skbedit priority 1:3"
     ))
     .unwrap();
-    out.enqueue(packet(5, 0), Time::ZERO, &mut Ignore);
+    out.enqueue(&packet(5, 0), Time::ZERO, &mut Ignore);
     let mut waiting = Vec::new();
     out.classes(&mut |class| waiting.push(class.backlog.packets));
     assert_eq!(waiting, [0, 0, 1]);
@@ -106,7 +106,7 @@ fn the_order_is_the_same_on_the_way_out_and_at_ingress() {
         let add = |filter| format!("\nfilter add dev e parent ffff: {filter}");
         let text = format!("qdisc add dev e handle ffff: ingress{}", filters.map(add).concat());
         let mut queue = read(&text).unwrap();
-        queue.enqueue(packet(5, 0), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(5, 0), Time::ZERO, &mut Ignore);
         queue.backlog().packets
     };
     let drops = "matchall action police rate 1mbit burst 10 conform-exceed drop";

@@ -58,7 +58,7 @@ fn loaded(kind: &str, classes: &[&str], count: usize, len: u32) -> Box<dyn Qdisc
     let mut queue = build(&text);
     for _ in 0..count {
         for flow in 1..=classes.len() {
-            queue.enqueue(packet(flow as u16, 0, len), Time::ZERO, &mut Ignore);
+            queue.enqueue(&packet(flow as u16, 0, len), Time::ZERO, &mut Ignore);
         }
     }
     queue
@@ -69,12 +69,12 @@ fn prio_sends_the_first_band_that_has_a_packet() {
     let mut queue = build("prio bands 3");
     // By the default map: bulk to band 2, best effort to band 1, low delay to band 0.
     for (flow, tos) in [(3, 0x08), (2, 0x00), (1, 0x10), (2, 0xb8), (1, 0x10)] {
-        queue.enqueue(packet(flow, tos, LEN), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(flow, tos, LEN), Time::ZERO, &mut Ignore);
     }
     assert_eq!(queue.peek(Time::ZERO, &mut Ignore).unwrap().flow_id, 1);
     assert_eq!(order(&mut *queue, 2), "11");
     assert_eq!(queue.peek(Time::ZERO, &mut Ignore).unwrap().flow_id, 2);
-    queue.enqueue(packet(1, 0x10, LEN), Time::ZERO, &mut Ignore);
+    queue.enqueue(&packet(1, 0x10, LEN), Time::ZERO, &mut Ignore);
     assert_eq!(order(&mut *queue, 9), "1223", "what was looked at is not held");
 }
 
@@ -85,7 +85,7 @@ fn the_traffic_class_of_ipv6_is_no_priority() {
         [packet, packet_of_ipv6].map(|of| {
             let mut queue = build(spec);
             for (flow, tos) in [(3, 0x08), (2, 0x00), (1, 0x10)] {
-                queue.enqueue(of(flow, tos, LEN), Time::ZERO, &mut Ignore);
+                queue.enqueue(&of(flow, tos, LEN), Time::ZERO, &mut Ignore);
             }
             order(&mut *queue, 3)
         })
@@ -104,7 +104,7 @@ fn a_band_that_holds_packets_back_lets_lower_ones_send_and_is_woken_for() {
          qdisc add dev e parent 1:1 tbf rate 1mbit burst 1000 limit 10000",
     );
     for (flow, tos) in [(1, 0x10), (1, 0x10), (2, 0x00)] {
-        queue.enqueue(packet(flow, tos, LEN), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(flow, tos, LEN), Time::ZERO, &mut Ignore);
     }
     assert_eq!(order(&mut *queue, 9), "12");
     // 1000 bytes at 1 Mbit/s.
@@ -120,7 +120,7 @@ fn a_filter_without_a_band_means_that_of_priority_zero() {
          filter add dev e parent 1: u32 match ip dport 5002 0xffff flowid 1:1",
     );
     for (flow, tos) in [(1, 0x10), (2, 0x08), (3, 0x00)] {
-        queue.enqueue(packet(flow, tos, LEN), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(flow, tos, LEN), Time::ZERO, &mut Ignore);
     }
     assert_eq!(order(&mut *queue, 9), "213");
 }
@@ -131,7 +131,7 @@ fn ets_serves_strict_bands_first_and_shares_the_rest() {
     // Priorities 6, 0 and 2: bands 0, 1 and 2.
     for _ in 0..4 {
         for (flow, tos) in [(3, 0x08), (2, 0x00), (1, 0x10)] {
-            queue.enqueue(packet(flow, tos, LEN), Time::ZERO, &mut Ignore);
+            queue.enqueue(&packet(flow, tos, LEN), Time::ZERO, &mut Ignore);
         }
     }
     assert_eq!(order(&mut *queue, 12), "111132232233");
@@ -150,11 +150,11 @@ fn drr_shares_by_quantum_whatever_the_lengths() {
 fn drr_and_qfq_drop_what_no_filter_takes_as_linux_does() {
     for kind in ["drr", "qfq"] {
         let mut queue = loaded(kind, &[""], 1, LEN);
-        queue.enqueue(packet(7, 0, LEN), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(7, 0, LEN), Time::ZERO, &mut Ignore);
         assert_eq!(queue.stats().dropped[DropReason::Unclassified as usize].packets, 1, "{kind}");
         assert_eq!(order(&mut *queue, 9), "1");
         let mut short = build(kind);
-        short.enqueue(packet(7, 0, LEN), Time::ZERO, &mut Ignore);
+        short.enqueue(&packet(7, 0, LEN), Time::ZERO, &mut Ignore);
         assert_eq!(order(&mut *short, 9), "7", "the short form's one class takes everything");
     }
 }
@@ -184,7 +184,11 @@ fn qfq_takes_turns_among_classes_of_one_weight() {
 fn qfq_raises_the_longest_packet_of_a_class() {
     let mut queue = loaded("qfq", &["maxpkt 512", "maxpkt 512"], 0, LEN);
     for flow in [1, 1, 2, 2, 1] {
-        queue.enqueue(packet(flow, 0, if flow == 1 { 2000 } else { 500 }), Time::ZERO, &mut Ignore);
+        queue.enqueue(
+            &packet(flow, 0, if flow == 1 { 2000 } else { 500 }),
+            Time::ZERO,
+            &mut Ignore,
+        );
     }
     let mut all: Vec<char> = order(&mut *queue, 9).chars().collect();
     all.sort_unstable();
@@ -201,7 +205,7 @@ fn a_class_that_holds_packets_back_delays_and_loses_nothing() {
              filter add dev e parent 1: matchall flowid 1:1"
         ));
         for _ in 0..2 {
-            queue.enqueue(packet(1, 0, LEN), Time::ZERO, &mut Ignore);
+            queue.enqueue(&packet(1, 0, LEN), Time::ZERO, &mut Ignore);
         }
         assert_eq!(order(&mut *queue, 9), "1");
         let wake = queue.wake_at().expect("a packet waits");
@@ -215,7 +219,7 @@ fn skbprio_drops_the_youngest_of_the_lowest_for_a_higher_one() {
     let mut queue = build("skbprio limit 3");
     // Priorities 2, 2, 0, then 4 into the full queue: the 0 goes; then 2: it is the lowest and goes itself.
     for (flow, tos) in [(1, 0x08), (2, 0x08), (3, 0x00), (4, 0x18), (5, 0x08), (6, 0x10)] {
-        queue.enqueue(packet(flow, tos, LEN), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(flow, tos, LEN), Time::ZERO, &mut Ignore);
     }
     // Priority 6 then pushes out the younger of priority 2.
     assert_eq!(order(&mut *queue, 9), "641");
@@ -229,13 +233,13 @@ fn a_band_is_served_from_the_nanosecond_on_at_which_its_queue_lets_go() {
          qdisc add dev e parent 1:1 tbf rate 1mbit burst 1000 limit 10000",
     );
     for _ in 0..2 {
-        queue.enqueue(packet(1, 0x10, LEN), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(1, 0x10, LEN), Time::ZERO, &mut Ignore);
     }
     assert_eq!(order(&mut *queue, 9), "1");
     let early = Time::from_nanos(8_000_000 - 1);
     assert!(queue.peek(early, &mut Ignore).is_none());
     assert_eq!(queue.wake_at(), Some(Time::from_millis(8)), "the first look does not put it off");
-    queue.enqueue(packet(2, 0x00, LEN), early, &mut Ignore);
+    queue.enqueue(&packet(2, 0x00, LEN), early, &mut Ignore);
     assert_eq!(queue.dequeue(early, &mut Ignore).unwrap().flow_id, 2);
     assert_eq!(queue.wake_at(), None, "a packet left: the port asks again by itself");
     assert_eq!(queue.dequeue(Time::from_millis(8), &mut Ignore).unwrap().flow_id, 1);
@@ -252,7 +256,7 @@ fn a_filter_may_say_the_first_and_the_last_band() {
          filter add dev e parent 1: u32 match ip dport 5004 0xffff flowid 1:4",
     );
     for flow in [3, 4, 1, 2] {
-        queue.enqueue(packet(flow, 0, LEN), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(flow, 0, LEN), Time::ZERO, &mut Ignore);
     }
     assert_eq!(order(&mut *queue, 9), "2413");
 }
@@ -266,7 +270,7 @@ fn a_quantum_is_enough_for_a_packet_of_its_length() {
         let mut bands = build("ets quanta 1000 1001 priomap 0 1 1");
         for _ in 0..9 {
             for (flow, tos) in [(1, 0x00), (2, 0x08)] {
-                bands.enqueue(packet(flow, tos, len), Time::ZERO, &mut Ignore);
+                bands.enqueue(&packet(flow, tos, len), Time::ZERO, &mut Ignore);
             }
         }
         assert_eq!(order(&mut *bands, 6), turns, "ets with {len}");
@@ -298,11 +302,11 @@ fn ets_has_sixteen_bands_at_most() {
 fn a_drr_class_that_comes_back_goes_to_the_end_with_a_whole_quantum() {
     let mut queue = loaded("drr", &["quantum 1500", "quantum 1000", "quantum 1000"], 0, LEN);
     for flow in [1, 2, 2, 3, 3] {
-        queue.enqueue(packet(flow, 0, LEN), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(flow, 0, LEN), Time::ZERO, &mut Ignore);
     }
     assert_eq!(order(&mut *queue, 2), "12");
     for _ in 0..3 {
-        queue.enqueue(packet(1, 0, LEN), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(1, 0, LEN), Time::ZERO, &mut Ignore);
     }
     // The 500 bytes left of its first turn are gone: with them it would send two in a row.
     assert_eq!(order(&mut *queue, 9), "312311");
@@ -316,7 +320,7 @@ fn a_strict_ets_band_goes_first_once_it_may() {
          qdisc add dev e parent 1:1 tbf rate 1mbit burst 1000 limit 10000",
     );
     for (flow, tos) in [(1, 0x10), (1, 0x10), (2, 0x00), (2, 0x00), (2, 0x00)] {
-        queue.enqueue(packet(flow, tos, LEN), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(flow, tos, LEN), Time::ZERO, &mut Ignore);
     }
     assert_eq!(order(&mut *queue, 2), "12");
     let mut at = |nanos: u64| queue.dequeue(Time::from_nanos(nanos), &mut Ignore).unwrap().flow_id;
@@ -352,7 +356,7 @@ fn disciplines_with_classes_show_each_of_them_with_what_waits_in_it() {
     for (kind, params) in [("drr", ""), ("qfq", ""), ("htb", "rate 1mbit"), ("hfsc", "ls m2 1mbit")]
     {
         let mut queue = loaded(kind, &[params, params], 2, LEN);
-        queue.enqueue(packet(2, 0, LEN), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(2, 0, LEN), Time::ZERO, &mut Ignore);
         let mut shown = Vec::new();
         queue.classes(&mut |class| shown.push((class.name.to_owned(), class.backlog.packets)));
         assert_eq!(shown, [("1:1".to_owned(), 2), ("1:2".to_owned(), 3)], "{kind}");
@@ -361,7 +365,7 @@ fn disciplines_with_classes_show_each_of_them_with_what_waits_in_it() {
         ["prio bands 2 priomap 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", "ets quanta 1000 1000 priomap 1"]
     {
         let mut queue = build(spec);
-        queue.enqueue(packet(1, 0, LEN), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(1, 0, LEN), Time::ZERO, &mut Ignore);
         let mut shown = Vec::new();
         queue.classes(&mut |class| shown.push((class.name.to_owned(), class.backlog.packets)));
         assert_eq!(shown.len(), 2, "{spec}: {shown:?}");
@@ -395,7 +399,7 @@ fn hfsc(curves: &[&str], start: Time) -> Box<dyn Qdisc> {
     let mut queue = loaded("hfsc", curves, 0, LEN);
     for _ in 0..10 {
         for flow in 1..=curves.len() {
-            queue.enqueue(packet(flow as u16, 0, LEN), start, &mut Ignore);
+            queue.enqueue(&packet(flow as u16, 0, LEN), start, &mut Ignore);
         }
     }
     queue

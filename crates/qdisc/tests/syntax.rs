@@ -53,7 +53,7 @@ fn changes_count_behind_what_was_added() {
     let limit_of = |commands: &str| {
         let mut queue = QueueSpec::parse(commands).unwrap().build(&Device::default()).unwrap();
         for _ in 0..50 {
-            queue.enqueue(packet(), Time::ZERO, &mut Ignore);
+            queue.enqueue(&packet(), Time::ZERO, &mut Ignore);
         }
         queue.backlog().packets
     };
@@ -429,7 +429,7 @@ fn the_limit_of_a_latency_is_the_lesser_of_both_buckets() {
         let spec = QueueSpec::parse(&format!("tbf rate 1mbit burst 10kb latency 50ms {words}"));
         let mut queue = spec.unwrap().build(&Device::default()).unwrap();
         for _ in 0..300 {
-            queue.enqueue(packet(), Time::ZERO, &mut Ignore);
+            queue.enqueue(&packet(), Time::ZERO, &mut Ignore);
         }
         u64::from(queue.backlog().packets) * u64::from(packet().len)
     };
@@ -488,7 +488,7 @@ fn defaults_are_tcs() {
     let device = Device::default();
     let mut queue = QueueSpec::parse("pfifo").unwrap().build(&device).unwrap();
     for _ in 0..1001 {
-        queue.enqueue(packet(), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(), Time::ZERO, &mut Ignore);
     }
     assert_eq!(queue.backlog().packets, 1000);
     assert_eq!(queue.stats().total_dropped().packets, 1);

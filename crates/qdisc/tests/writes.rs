@@ -33,7 +33,7 @@ fn packet(dport: u16, tos: u8, len: u32) -> Packet {
 
 fn enqueue(queue: &mut dyn Qdisc, packets: &[Packet]) {
     for packet in packets {
-        queue.enqueue(*packet, Time::ZERO, &mut Ignore);
+        queue.enqueue(packet, Time::ZERO, &mut Ignore);
     }
 }
 
@@ -124,7 +124,7 @@ fn the_owner_sees_packets_as_they_came() {
     let mut sink = CheckingSink::default();
     let packets: Vec<_> = (1..=5).map(|n| packet(n, 2, 100 + u32::from(n))).collect();
     for packet in &packets {
-        queue.enqueue(*packet, Time::ZERO, &mut sink);
+        queue.enqueue(packet, Time::ZERO, &mut sink);
     }
     let late = Time::from_millis(50);
     let looked_at = queue.peek(late, &mut sink).copied().unwrap();
@@ -387,7 +387,7 @@ fn originals_are_forgotten_with_their_packets() {
     let mut now = Time::ZERO;
     for n in 1..=1_000u16 {
         let given = packet(n, 0, 60 + u32::from(n));
-        queue.enqueue(given, now, &mut Ignore);
+        queue.enqueue(&given, now, &mut Ignore);
         assert_eq!(queue.dequeue(now, &mut Ignore), Some(given));
         now += Duration::from_millis(1);
     }

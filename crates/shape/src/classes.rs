@@ -78,8 +78,8 @@ impl Classes {
     pub fn let_go(&mut self, side: Side, next: &mut Port, held: &mut HeldPackets, now: Time) {
         for port in self.caps[side as usize].iter_mut().flatten() {
             let mut due = Due::by(now);
-            while let Some(packet) = due.next(port, held) {
-                next.enqueue(&packet, now, held);
+            while let Some(mut packet) = due.next(port, held) {
+                next.enqueue(&mut packet, now, held);
             }
         }
     }

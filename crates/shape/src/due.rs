@@ -82,7 +82,7 @@ mod tests {
         let mut port = Port::shaped(queue, Framing::NONE);
         port.set_rate(Some(Rate::from_mbit(12)), Time::ZERO);
         for handle in 0..100 {
-            port.enqueue(&packet(handle, 1500, FlowLabel::default()), Time::ZERO, &mut Ignore);
+            port.enqueue(&mut packet(handle, 1500, FlowLabel::default()), Time::ZERO, &mut Ignore);
         }
         port
     }
@@ -127,7 +127,7 @@ mod tests {
             let mut port = port_with(queue);
             let looked = Time::from_nanos(3_500_000);
             assert_eq!([Time::ZERO, looked].map(|at| leave(&mut port, at)), [1, 3]);
-            port.enqueue(&packet(1_000, 100, other), looked, &mut Ignore);
+            port.enqueue(&mut packet(1_000, 100, other), looked, &mut Ignore);
             let mut due = Due::between(looked, Time::from_millis(5));
             due.next(&mut port, &mut Ignore).unwrap().handle
         };
@@ -152,7 +152,7 @@ mod tests {
             leave(&mut port, looked);
             port.take_sojourn();
             let came = Due::taken_in_at(looked, now);
-            port.enqueue(&packet(100, 1500, FlowLabel::default()), came, &mut Ignore);
+            port.enqueue(&mut packet(100, 1500, FlowLabel::default()), came, &mut Ignore);
             leave(&mut port, now);
             port.take_sojourn().max
         };

@@ -139,7 +139,7 @@ impl Userspace {
             self.held.set_class(handle, class);
             port = classes.capped(side, class).unwrap_or(port);
         }
-        port.enqueue(&descriptor, self.comes_at[way], &mut self.held);
+        port.enqueue(&mut descriptor, self.comes_at[way], &mut self.held);
         Ok(true)
     }
 

@@ -183,7 +183,7 @@ mod tests {
                 ecn: Ecn::NotEct,
             };
             self.headers.0.push(header);
-            self.pool.push(&mut self.list, packet);
+            self.pool.push(&mut self.list, &packet);
             packet
         }
 

@@ -236,7 +236,8 @@ impl Scale {
 }
 
 impl Qdisc for Cake {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        let mut packet = *packet;
         let hashes = self.hashes_of(&packet);
         let index = self.tin_of(&packet);
         if self.wash {

@@ -117,7 +117,7 @@ impl Tin {
         let list = &mut self.flows.get(index).packets;
         self.accounting.arrive(&packet);
         common.memory += u64::from(truesize(&packet));
-        common.pool.push(list, packet);
+        common.pool.push(list, &packet);
         let mut less = 0;
         if let Some(ack) = common.ack_filter.apply(&mut common.pool, list, &packet, &*sink) {
             less = ack.len;

@@ -60,12 +60,12 @@ impl Codel {
 }
 
 impl TakesNext for Codel {
-    fn enqueue(&mut self, packet: Packet, _now: Time, sink: &mut dyn DropSink) {
+    fn enqueue(&mut self, packet: &Packet, _now: Time, sink: &mut dyn DropSink) {
         if self.queue.accounting.backlog().packets < self.limit {
-            self.queue.accounting.arrive(&packet);
-            self.queue.packets.push_back(packet);
+            self.queue.accounting.arrive(packet);
+            self.queue.packets.push_back(*packet);
         } else {
-            self.queue.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
+            self.queue.accounting.xmit_drop(*packet, DropReason::Overlimit, sink);
         }
     }
 

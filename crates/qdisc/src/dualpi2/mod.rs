@@ -193,7 +193,8 @@ fn read_step(text: &Text<'_>) -> Result<Step, SpecError> {
 }
 
 impl TakesNext for DualPi2 {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        let mut packet = *packet;
         self.catch_up(now);
         let memory = self.memory + u64::from(truesize(&packet));
         if self.accounting.backlog().packets >= self.limit {

@@ -226,13 +226,13 @@ impl FqParams {
 }
 
 impl TakesNext for Fq {
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
-        let band = self.priomap.band_of(&packet);
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        let band = self.priomap.band_of(packet);
         if self.bands[band].packets >= self.params.limit {
-            return self.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
+            return self.accounting.xmit_drop(*packet, DropReason::Overlimit, sink);
         }
         if self.may_pass(now) {
-            self.accounting.arrive(&packet);
+            self.accounting.arrive(packet);
             self.pool.push(&mut self.fast, packet);
             self.fast_packets += 1;
             return;
@@ -241,7 +241,7 @@ impl TakesNext for Fq {
         let index = self.flows.find(key, self.params.initial_quantum, now);
         let flow = &mut self.flows.flows[index as usize];
         if flow.len >= self.params.flow_limit {
-            return self.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
+            return self.accounting.xmit_drop(*packet, DropReason::Overlimit, sink);
         }
         if let FqFlowState::Detached(since) = flow.state {
             flow.state = FqFlowState::InTurn;
@@ -260,7 +260,7 @@ impl TakesNext for Fq {
             self.flows.waiting += 1;
         }
         flow.len += 1;
-        self.accounting.arrive(&packet);
+        self.accounting.arrive(packet);
         self.pool.push(&mut flow.packets, packet);
     }
 

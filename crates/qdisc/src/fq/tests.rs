@@ -26,7 +26,7 @@ fn bands_share_by_their_weights() {
     // Best effort, bulk, low delay: bands 1, 2 and 0.
     for n in 0..9_000 {
         let (hash, tos) = [(1, 0x00), (2, 0x08), (3, 0x10)][n % 3];
-        queue.enqueue(packet(hash, tos, Time::ZERO), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(hash, tos, Time::ZERO), Time::ZERO, &mut Ignore);
     }
     let mut sent = [0; 4];
     for _ in 0..3_000 {
@@ -42,7 +42,7 @@ fn a_slow_flow_waits_after_each_packet_and_a_fast_one_after_its_credit() {
     let leave_at = |spec: &str| {
         let mut queue = queue(spec);
         for _ in 0..4 {
-            queue.enqueue(packet(1, 0, Time::ZERO), Time::ZERO, &mut Ignore);
+            queue.enqueue(&packet(1, 0, Time::ZERO), Time::ZERO, &mut Ignore);
         }
         let mut now = Time::ZERO;
         let mut left = Vec::new();
@@ -66,8 +66,8 @@ fn a_slow_flow_waits_after_each_packet_and_a_fast_one_after_its_credit() {
 fn what_waits_for_its_rate_is_marked_by_how_late_it_is() {
     let mut queue = queue("fq maxrate 500kbit ce_threshold 2ms");
     let ms = Time::from_millis;
-    queue.enqueue(packet(1, 2, ms(0)), ms(0), &mut Ignore);
-    queue.enqueue(packet(1, 2, ms(0)), ms(0), &mut Ignore);
+    queue.enqueue(&packet(1, 2, ms(0)), ms(0), &mut Ignore);
+    queue.enqueue(&packet(1, 2, ms(0)), ms(0), &mut Ignore);
     assert_eq!(queue.dequeue(ms(0), &mut Ignore).unwrap().ecn, Ecn::Ect0);
     assert!(queue.dequeue(ms(1), &mut Ignore).is_none());
     // It might have left at 24.2 ms.
@@ -92,18 +92,18 @@ fn a_flow_that_rested_has_a_whole_quantum_again() {
         let now = Time::ZERO;
         // Flow 1 waits all the time, so that nothing passes by; eight packets did before.
         for flow in [[9; 8].as_slice(), &[1; 13]].concat() {
-            queue.enqueue(packet(flow, 0, now), now, &mut Ignore);
+            queue.enqueue(&packet(flow, 0, now), now, &mut Ignore);
         }
         for _ in 0..10 {
             queue.dequeue(now, &mut Ignore);
         }
         // Flow 2 sends one packet of its 3000 bytes, and is set aside by the time flow 1 has sent again.
-        queue.enqueue(packet(2, 0, now), now, &mut Ignore);
+        queue.enqueue(&packet(2, 0, now), now, &mut Ignore);
         let left = (0..8).map(|_| queue.dequeue(now, &mut Ignore).unwrap().flow_id);
         assert_eq!(left.collect::<Vec<_>>(), [2, 1, 1, 1, 1, 1, 1, 1]);
         let later = Time::from_nanos(back);
         for _ in 0..4 {
-            queue.enqueue(packet(2, 0, later), later, &mut Ignore);
+            queue.enqueue(&packet(2, 0, later), later, &mut Ignore);
         }
         assert_eq!(order(&mut *queue, later), turns, "{back}");
     }
@@ -116,7 +116,7 @@ fn eight_packets_pass_by_the_turns() {
     let mut queue = queue("fq initial_quantum 1514 quantum 1514");
     for (flow, other, turns) in [(1, 2, "11111111121"), (3, 4, "33333333343")] {
         for hash in [[flow; 10].as_slice(), &[other]].concat() {
-            queue.enqueue(packet(hash, 0, Time::ZERO), Time::ZERO, &mut Ignore);
+            queue.enqueue(&packet(hash, 0, Time::ZERO), Time::ZERO, &mut Ignore);
         }
         assert_eq!(order(&mut *queue, Time::ZERO), turns);
     }
@@ -128,7 +128,7 @@ fn a_band_holds_as_many_packets_as_its_limit() {
     let mut queue = queue("fq limit 2");
     for round in 1..=3 {
         for _ in 0..11 {
-            queue.enqueue(packet(1, 0, Time::ZERO), Time::ZERO, &mut Ignore);
+            queue.enqueue(&packet(1, 0, Time::ZERO), Time::ZERO, &mut Ignore);
         }
         let dropped = queue.stats().dropped[DropReason::Overlimit as usize].packets;
         assert_eq!((queue.backlog().packets, dropped), (10, round));
@@ -144,7 +144,7 @@ fn a_late_packet_shortens_the_next_wait_by_half_at_most() {
     for (late, wait) in [(0, 24_224), (5_000, 19_224), (12_112, 12_112), (15_000, 12_112)] {
         let mut queue = queue("fq maxrate 500kbit timer_slack 0");
         for _ in 0..3 {
-            queue.enqueue(packet(1, 0, us(0)), us(0), &mut Ignore);
+            queue.enqueue(&packet(1, 0, us(0)), us(0), &mut Ignore);
         }
         assert!(queue.dequeue(us(0), &mut Ignore).is_some());
         let second = 24_224 + late;
@@ -160,7 +160,7 @@ fn a_timer_slack_without_a_unit_is_in_nanoseconds() {
     let wake = |slack: &str| {
         let mut queue = queue(&format!("fq maxrate 500kbit timer_slack {slack}"));
         for _ in 0..2 {
-            queue.enqueue(packet(1, 0, Time::ZERO), Time::ZERO, &mut Ignore);
+            queue.enqueue(&packet(1, 0, Time::ZERO), Time::ZERO, &mut Ignore);
         }
         assert!(queue.dequeue(Time::ZERO, &mut Ignore).is_some());
         assert!(queue.dequeue(Time::ZERO, &mut Ignore).is_none());

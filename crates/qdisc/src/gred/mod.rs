@@ -208,7 +208,8 @@ fn parts_of(spec: &QueueSpec) -> Vec<Vec<String>> {
 }
 
 impl Qdisc for Gred {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        let mut packet = *packet;
         let number = self.number_of(&packet);
         let Some(priority) = self.queues[number].as_ref().map(|queue| queue.priority) else {
             return self.enqueue_unassigned(packet, sink);

@@ -134,7 +134,7 @@ fn filters_name_the_virtual_queue() {
 fn without_a_default_packets_pass_by() {
     let mut gred = gred("gred setup vqs 2 default 1 limit 3000").unwrap();
     for _ in 0..4 {
-        gred.enqueue(packet(0, Ecn::NotEct), Time::ZERO, &mut Ignore);
+        gred.enqueue(&packet(0, Ecn::NotEct), Time::ZERO, &mut Ignore);
     }
     assert_eq!(gred.backlog(), Backlog { packets: 3, bytes: 3000 });
     assert!(gred.dequeue(Time::ZERO, &mut Ignore).is_some());
@@ -156,13 +156,13 @@ fn later_virtual_queues_feel_earlier_ones() {
         let mut gred = gred(&words).unwrap();
         assert_eq!(gred.queues[0].as_ref().unwrap().params.as_shown().2, 1);
         for _ in 0..5 {
-            gred.enqueue(packet(first, Ecn::NotEct), Time::ZERO, &mut Ignore);
+            gred.enqueue(&packet(first, Ecn::NotEct), Time::ZERO, &mut Ignore);
         }
         if empties {
             while gred.dequeue(Time::ZERO, &mut Ignore).is_some() {}
         }
         for _ in 0..3 {
-            gred.enqueue(packet(then, Ecn::NotEct), Time::ZERO, &mut Ignore);
+            gred.enqueue(&packet(then, Ecn::NotEct), Time::ZERO, &mut Ignore);
         }
         gred.stats().dropped[DropReason::Forced as usize].packets
     };
@@ -188,7 +188,7 @@ fn equal_priorities_share_one_average() {
         );
         let mut gred = gred(&words).unwrap();
         for dscp in [0; 40].into_iter().chain([10]) {
-            gred.enqueue(packet(dscp, Ecn::NotEct), Time::ZERO, &mut Ignore);
+            gred.enqueue(&packet(dscp, Ecn::NotEct), Time::ZERO, &mut Ignore);
         }
         gred
     };
@@ -216,7 +216,7 @@ fn marks_and_classes_are_counted_by_virtual_queue() {
     )
     .unwrap();
     for _ in 0..12 {
-        gred.enqueue(packet(0, Ecn::Ect0), Time::ZERO, &mut Ignore);
+        gred.enqueue(&packet(0, Ecn::Ect0), Time::ZERO, &mut Ignore);
     }
     let mut seen = Vec::new();
     gred.classes(&mut |class| seen.push((class.name.to_owned(), class.stats.total_marked())));

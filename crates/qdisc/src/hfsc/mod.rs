@@ -87,9 +87,9 @@ impl Hfsc {
 }
 
 impl TakesNext for Hfsc {
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
-        let Some(leaf) = self.leaf_of(&packet) else {
-            return self.unclassified.xmit_drop(packet, DropReason::Unclassified, sink);
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        let Some(leaf) = self.leaf_of(packet) else {
+            return self.unclassified.xmit_drop(*packet, DropReason::Unclassified, sink);
         };
         let first = self.leaves.backlog_of(leaf).packets == 0;
         self.leaves.enqueue(leaf, packet, now, sink);

@@ -59,8 +59,8 @@ impl Htb {
 }
 
 impl TakesNext for Htb {
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
-        match self.leaf_of(&packet) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        match self.leaf_of(packet) {
             None => self.direct.enqueue(packet, now, sink),
             Some(leaf) => self.tree.enqueue(leaf, packet, now, sink),
         }

@@ -113,7 +113,7 @@ impl Tree {
     }
 
     /// Puts `packet` into the queue of `leaf`, which then takes part in the turns.
-    pub fn enqueue(&mut self, leaf: usize, packet: Packet, now: Time, sink: &mut dyn DropSink) {
+    pub fn enqueue(&mut self, leaf: usize, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
         self.leaves.enqueue(leaf, packet, now, sink);
         if self.activity[leaf] == 0 && self.waits_in(leaf) {
             self.activity[leaf] = 1 << self.classes[leaf].prio;

@@ -263,8 +263,8 @@ impl Netem {
 }
 
 impl TakesNext for Netem {
-    fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
-        self.admit(packet, false, now, sink);
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        self.admit(*packet, false, now, sink);
     }
 
     fn take_next(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
@@ -292,7 +292,7 @@ impl TakesNext for Netem {
                     // The child measures how long it holds a packet, not how long the line does.
                     let packet = Packet { enqueued_at: now, ..due.packet };
                     child.enqueue(
-                        packet,
+                        &packet,
                         now,
                         &mut Within { accounting: &mut self.accounting, sink },
                     );

@@ -56,7 +56,8 @@ impl Pie {
 }
 
 impl TakesNext for Pie {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        let mut packet = *packet;
         self.catch_up(now);
         let backlog = self.accounting.backlog();
         let full = backlog.packets >= self.limit;
@@ -194,7 +195,7 @@ mod tests {
     fn waiting() -> Peeked<Pie> {
         let mut queue = pie("pie");
         for _ in 0..10 {
-            queue.enqueue(packet(Time::ZERO, Ecn::NotEct), Time::ZERO, &mut Ignore);
+            queue.enqueue(&packet(Time::ZERO, Ecn::NotEct), Time::ZERO, &mut Ignore);
         }
         queue.dequeue(Time::from_millis(100), &mut Ignore).unwrap();
         queue
@@ -226,10 +227,10 @@ mod tests {
         for (prob, marked) in [(MAX_PROB / 100 * 10, 1), (MAX_PROB / 100 * 10 + 1, 0)] {
             let mut queue = pie("pie ecn");
             for _ in 0..3 {
-                queue.enqueue(packet(Time::ZERO, Ecn::Ect0), Time::ZERO, &mut Ignore);
+                queue.enqueue(&packet(Time::ZERO, Ecn::Ect0), Time::ZERO, &mut Ignore);
             }
             queue.discipline.state = PieState::sure_to_strike(prob);
-            queue.enqueue(packet(Time::ZERO, Ecn::Ect0), Time::ZERO, &mut Ignore);
+            queue.enqueue(&packet(Time::ZERO, Ecn::Ect0), Time::ZERO, &mut Ignore);
             let stats = queue.stats();
             assert_eq!(stats.marked[MarkReason::Early as usize], marked);
             assert_eq!(stats.dropped[DropReason::Early as usize].packets, 1 - marked);

@@ -145,13 +145,14 @@ impl RedOptions {
 }
 
 impl Qdisc for Red {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        let mut packet = *packet;
         self.adapt(now);
         let average = self.state.update(&self.params, self.child.backlog().bytes, now);
         let verdict = self.state.decide(&self.params, average, &mut self.rng);
         match self.policy.carry_out(verdict, &mut packet, &mut self.accounting, sink) {
             Some(reason) => self.accounting.xmit_cn(packet, reason, sink),
-            None => self.child.enqueue(packet, now, sink),
+            None => self.child.enqueue(&packet, now, sink),
         }
     }
 

@@ -248,13 +248,13 @@ fn adaptive_red_looks_every_128_jiffies() {
     let mut red = Red::new(&params, &Device::default()).unwrap();
     for step in 0..200 {
         let now = Time::from_millis(1_000 + 50 * step);
-        red.enqueue(packet(64, Ecn::NotEct), now, &mut Ignore);
+        red.enqueue(&packet(64, Ecn::NotEct), now, &mut Ignore);
     }
     assert_eq!(red.adapt_at, Some(Time::from_millis(11_264)));
     let before = Time::from_nanos(11_263_999_999);
-    red.enqueue(packet(64, Ecn::NotEct), before, &mut Ignore);
+    red.enqueue(&packet(64, Ecn::NotEct), before, &mut Ignore);
     assert_eq!(red.adapt_at, Some(Time::from_millis(11_264)));
-    red.enqueue(packet(64, Ecn::NotEct), Time::from_millis(11_264), &mut Ignore);
+    red.enqueue(&packet(64, Ecn::NotEct), Time::from_millis(11_264), &mut Ignore);
     assert_eq!(red.adapt_at, Some(Time::from_millis(11_776)));
     let mut expected = 85_899_345u32;
     for _ in 0..7 {
@@ -268,7 +268,7 @@ fn adaptive_red_looks_every_128_jiffies() {
 fn adaptive_red_looks_before_an_idle_time_begins() {
     let params = QueueSpec::parse("red limit 400000 avpkt 1000 adaptive bandwidth 10mbit").unwrap();
     let mut red = Red::new(&params, &Device::default()).unwrap();
-    red.enqueue(packet(64, Ecn::NotEct), Time::from_millis(1_000), &mut Ignore);
+    red.enqueue(&packet(64, Ecn::NotEct), Time::from_millis(1_000), &mut Ignore);
     assert!(red.dequeue(Time::from_millis(1_700), &mut Ignore).is_some());
     assert!(red.dequeue(Time::from_millis(1_800), &mut Ignore).is_none());
     assert_eq!(red.adapt_at, Some(Time::from_millis(2_048)));
@@ -280,7 +280,7 @@ fn ecn_marks_harddrop_drops_and_nodrop_lets_wait() {
     let flood = |words: &str, ecn: Ecn| {
         let mut red = red(&format!("red limit 90000 min 2000 max 2000 avpkt 1000 burst 2 {words}"));
         for _ in 0..12 {
-            red.enqueue(packet(1_000, ecn), Time::ZERO, &mut Ignore);
+            red.enqueue(&packet(1_000, ecn), Time::ZERO, &mut Ignore);
         }
         tally(&*red)
     };
@@ -297,7 +297,7 @@ fn ecn_marks_harddrop_drops_and_nodrop_lets_wait() {
 fn other_disciplines_may_sit_beneath() {
     let mut red = red("red limit 90000 min 30000 max 60000 avpkt 1000 burst 60 pfifo limit 3");
     for _ in 0..5 {
-        red.enqueue(packet(1_000, Ecn::NotEct), Time::ZERO, &mut Ignore);
+        red.enqueue(&packet(1_000, Ecn::NotEct), Time::ZERO, &mut Ignore);
     }
     assert_eq!(red.backlog().packets, 3);
     assert_eq!(red.stats().dropped[DropReason::Overlimit as usize].packets, 2);
@@ -312,7 +312,7 @@ fn the_same_seed_draws_the_same_drops() {
         let mut dice = Seed::new(5).stream("lengths");
         for _ in 0..400 {
             let len = 500 + dice.below(1_000) as u32;
-            red.enqueue(packet(len, Ecn::NotEct), Time::ZERO, &mut Ignore);
+            red.enqueue(&packet(len, Ecn::NotEct), Time::ZERO, &mut Ignore);
         }
         red.stats()
     };

@@ -277,7 +277,8 @@ fn jiffies(now: Time) -> u64 {
 }
 
 impl Qdisc for Sfb {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        let mut packet = *packet;
         if self.accounting.backlog().packets >= self.limit {
             return self.accounting.xmit_cn(packet, DropReason::Overlimit, sink);
         }

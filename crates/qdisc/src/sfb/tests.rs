@@ -48,7 +48,7 @@ fn parameters_are_those_that_tc_shows() {
 fn an_unresponsive_flow_is_held_to_its_penalty() {
     let mut queue = sfb("target 2 max 9 increment 1 penalty_burst 3");
     let mut send = |at: Time| {
-        queue.enqueue(packet(7, Ecn::Ect0), at, &mut Ignore);
+        queue.enqueue(&packet(7, Ecn::Ect0), at, &mut Ignore);
         (queue.backlog().packets, dropped(&queue, DropReason::Penalty))
     };
     // Two as it likes, three on tokens.
@@ -64,7 +64,7 @@ fn an_unresponsive_flow_is_held_to_its_penalty() {
     let later: Vec<_> = (0..4).map(|_| send(Time::from_millis(9_000)).0).collect();
     assert_eq!(later, [7, 8, 9, 9]);
     // Another flow is not concerned.
-    queue.enqueue(packet(8, Ecn::NotEct), Time::from_millis(9_000), &mut Ignore);
+    queue.enqueue(&packet(8, Ecn::NotEct), Time::from_millis(9_000), &mut Ignore);
     assert_eq!(queue.backlog().packets, 10);
 }
 
@@ -72,7 +72,7 @@ fn an_unresponsive_flow_is_held_to_its_penalty() {
 fn bins_and_the_queue_have_limits() {
     let mut queue = sfb("max 3 target 3 limit 5 increment 0");
     for flow in [7, 7, 7, 7, 8, 8, 8] {
-        queue.enqueue(packet(flow, Ecn::NotEct), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(flow, Ecn::NotEct), Time::ZERO, &mut Ignore);
     }
     assert_eq!(dropped(&queue, DropReason::Overlimit), 2, "one of each flow");
     let flows: Vec<_> =
@@ -90,7 +90,7 @@ fn the_probability_marks_first_and_then_drops() {
         let probability = (probability * 65_535.0) as u16;
         queue.filters[0].bins(hash).for_each(|bin| bin.probability = probability);
         for _ in 0..10_000 {
-            queue.enqueue(packet(7, ecn), Time::ZERO, &mut Ignore);
+            queue.enqueue(&packet(7, ecn), Time::ZERO, &mut Ignore);
             queue.dequeue(Time::ZERO, &mut Ignore);
         }
         let marked = queue.stats().marked[MarkReason::Early as usize];
@@ -113,7 +113,7 @@ fn filters_change_places() {
     let mut queue = sfb("rehash 1000 db 400 target 1 max 50 increment 1 penalty_burst 100");
     let keys = [queue.filters[0].key, queue.filters[1].key];
     let mut send = |ms: u64| {
-        queue.enqueue(packet(7, Ecn::NotEct), Time::from_millis(ms), &mut Ignore);
+        queue.enqueue(&packet(7, Ecn::NotEct), Time::from_millis(ms), &mut Ignore);
         (queue.serving, queue.warming_up)
     };
     assert_eq!(send(10_000), (0, false));
@@ -158,7 +158,7 @@ fn tokens_of_ten_seconds_come_together_at_most() {
     let mut admitted = |at: Time| {
         let before = queue.backlog().packets;
         for _ in 0..300 {
-            queue.enqueue(packet(7, Ecn::NotEct), at, &mut Ignore);
+            queue.enqueue(&packet(7, Ecn::NotEct), at, &mut Ignore);
         }
         queue.backlog().packets - before
     };
@@ -173,7 +173,7 @@ fn without_a_penalty_rate_or_a_burst_unresponsive_flows_send_nothing() {
     for none in ["penalty_rate 0 penalty_burst 5", "penalty_rate 5 penalty_burst 0"] {
         let mut queue = sfb(&format!("target 1 max 9 increment 1 {none}"));
         for second in 1..10 {
-            queue.enqueue(packet(7, Ecn::Ect0), Time::from_millis(1_000 * second), &mut Ignore);
+            queue.enqueue(&packet(7, Ecn::Ect0), Time::from_millis(1_000 * second), &mut Ignore);
         }
         assert_eq!(queue.backlog().packets, 1, "{none}");
     }
@@ -192,7 +192,7 @@ fn filters_choose_the_bins() {
     for flow in [10, 11, 10, 11, 12, 12, 12, 12, 13] {
         let mut arrival = packet(flow, Ecn::NotEct);
         arrival.label.sport = flow as u16;
-        queue.enqueue(arrival, Time::ZERO, &mut Ignore);
+        queue.enqueue(&arrival, Time::ZERO, &mut Ignore);
     }
     assert_eq!(dropped(&queue, DropReason::Overlimit), 2, "one of each class");
     assert_eq!(dropped(&queue, DropReason::Unclassified), 1);
@@ -208,7 +208,7 @@ fn below_one_half_nothing_is_dropped_that_can_be_marked() {
     let hash = queue.filters[0].hash(&packet(7, Ecn::Ect0));
     queue.filters[0].bins(hash).for_each(|bin| bin.probability = 1);
     for _ in 0..8 << 16 {
-        queue.enqueue(packet(7, Ecn::Ect0), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(7, Ecn::Ect0), Time::ZERO, &mut Ignore);
         queue.dequeue(Time::ZERO, &mut Ignore);
     }
     let stats = queue.stats();

@@ -339,7 +339,8 @@ impl SfqOptions {
 }
 
 impl TakesNext for Sfq {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
+        let mut packet = *packet;
         self.perturb(now, sink);
         let Some(bucket) = self.bucket_of(&packet) else {
             return self.accounting.xmit_cn(packet, DropReason::Unclassified, sink);

@@ -34,7 +34,7 @@ fn packet(handle: u64, flow: u16, len: u32, ecn: Ecn) -> Packet {
 /// Enqueues packets of 1000 bytes, one for each flow named, with handles from 0.
 fn fill(queue: &mut Peeked<Sfq>, flows: &[u16]) {
     for (handle, &flow) in flows.iter().enumerate() {
-        queue.enqueue(packet(handle as u64, flow, 1000, Ecn::NotEct), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(handle as u64, flow, 1000, Ecn::NotEct), Time::ZERO, &mut Ignore);
     }
 }
 
@@ -137,7 +137,7 @@ fn a_full_flow_drops_its_last_or_its_first() {
 fn red_forgets_the_packets_that_a_full_flow_lost() {
     let mut queue = sfq("depth 2 headdrop redflowlimit 90000 min 3000 max 9000").unwrap();
     for handle in 0..100 {
-        queue.enqueue(packet(handle, 1, 1000, Ecn::NotEct), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(handle, 1, 1000, Ecn::NotEct), Time::ZERO, &mut Ignore);
     }
     let dropped = queue.stats().dropped;
     let by_red =
@@ -154,7 +154,7 @@ fn red_marks_within_the_flow() {
         let mut queue = sfq(words).unwrap();
         for handle in 0..5 {
             let arrival = packet(handle, 1, 1000, Ecn::Ect0);
-            queue.enqueue(arrival, Time::ZERO, &mut Ignore);
+            queue.enqueue(&arrival, Time::ZERO, &mut Ignore);
         }
         let marks = queue.stats().marked[MarkReason::Forced as usize];
         let left = std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut Ignore));
@@ -167,7 +167,7 @@ fn red_marks_within_the_flow() {
     assert_eq!(marked(&format!("{marking} headdrop")), (2, vec![0]));
     let mut queue = sfq(&format!("{marking} harddrop")).unwrap();
     for handle in 0..5 {
-        queue.enqueue(packet(handle, 1, 1000, Ecn::Ect0), Time::ZERO, &mut Ignore);
+        queue.enqueue(&packet(handle, 1, 1000, Ecn::Ect0), Time::ZERO, &mut Ignore);
     }
     assert_eq!(queue.stats().dropped[DropReason::Forced as usize].packets, 2);
 }
@@ -180,7 +180,7 @@ fn perturbation_rehashes_what_waits() {
     let key = queue.discipline.key;
     for handle in 0..40u64 {
         let arrival = packet(handle, (handle % 10) as u16, 1000, Ecn::NotEct);
-        queue.enqueue(arrival, start, &mut Ignore);
+        queue.enqueue(&arrival, start, &mut Ignore);
     }
     assert_eq!(queue.backlog().packets, 40);
     assert!(queue.peek(Time::from_millis(1_499), &mut Ignore).is_some());

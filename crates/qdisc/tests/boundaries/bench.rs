@@ -43,7 +43,7 @@ impl Bench {
                 dport: 5_000 + flow,
                 protocol: Protocol::UDP,
             };
-            let packet = Packet {
+            let mut packet = Packet {
                 handle: self.sent,
                 enqueued_at: at,
                 label: key.label(7),
@@ -53,7 +53,7 @@ impl Bench {
                 ecn,
             };
             self.sent += 1;
-            self.port.enqueue(&packet, at, &mut self.seen);
+            self.port.enqueue(&mut packet, at, &mut self.seen);
         }
     }
 

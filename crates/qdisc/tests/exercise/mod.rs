@@ -73,7 +73,7 @@ fn drive(mut qdisc: Box<dyn Qdisc>, mtu: u32, step: Duration) {
     for n in 0..60 {
         let ip_len = [mtu, 40, mtu / 2][n as usize % 3];
         let arrival = Packet { enqueued_at: now, ..packet(n, ip_len) };
-        qdisc.enqueue(arrival, now, &mut Nobody);
+        qdisc.enqueue(&arrival, now, &mut Nobody);
         check_accounting(&*qdisc);
         if n % 2 == 0 {
             let next = qdisc.peek(now, &mut Nobody).map(|first| first.len);
