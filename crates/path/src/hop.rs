@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use weir_core::{Duration, Packet, Seed, Time};
+use weir_core::{Duration, Packet, Rate, Seed, Time};
 use weir_qdisc::{Count, DropReason, Marker, Port};
-use weir_scenario::{Direction, Hop as HopSpec};
+use weir_scenario::{Direction, Hop as HopSpec, LineChange};
 
 use crate::airtime::Media;
 use crate::build;
@@ -118,6 +118,19 @@ impl Hop {
         if self.captured == Some(CapturePoint::Departures) {
             let place = self.place_of(number, packet, traffic, forwarding);
             traffic.is_captured(packet, &place, now);
+        }
+    }
+
+    /// Does `change` to the line.
+    ///
+    /// # Panics
+    /// If it gives a rate to a line that has no constant one.
+    pub(crate) fn change_line(&mut self, change: LineChange, now: Time) {
+        match change {
+            LineChange::RateBps(bps) => self.line.set_rate(Some(Rate::from_bps(bps)), now),
+            LineChange::Down => self.line.set_rate(None, now),
+            LineChange::DelayNs(delay) => self.flight.set_delay(Duration::from_nanos(delay), now),
+            LineChange::Loss(params) => self.flight.set_loss(params),
         }
     }
 

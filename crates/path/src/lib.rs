@@ -18,6 +18,7 @@ mod forwarding;
 mod grants;
 mod hop;
 mod line;
+mod line_changes;
 mod loss;
 mod path;
 mod reconfiguration;

@@ -25,6 +25,7 @@ use crate::events::{Events, Source};
 use crate::flight::Arrivals;
 use crate::forwarding::{Forwarding, Next};
 use crate::hop::{CapturePoint, Hop, HopPlace};
+use crate::line_changes::LineChanges;
 use crate::trace::Trace;
 
 /// The owner of the packets on a path: stores what they carry, tells markers about it, and hears of those that
@@ -87,8 +88,7 @@ pub struct Path<T> {
     sources: Sources,
     /// Packets that have arrived somewhere and wait to be taken in.
     arrived: VecDeque<(Packet, ArrivalPoint)>,
-    /// Changes of the lines that are still to come: when, at which hop, which change.
-    changes: VecDeque<(Time, usize, LineChange)>,
+    changes: LineChanges,
 }
 
 /// Packets on their way from the last hop of a direction.
@@ -175,17 +175,17 @@ impl<T: Traffic> Path<T> {
             access.push(DelayLine::new(delay, Next::End(End::Server)));
             access.push(DelayLine::new(delay, forwarding.first(number, Direction::Down)));
         }
-        let changes = changes(scenario);
+        let changes = LineChanges::new(scenario);
         // What never happens has no number, so that few are to be looked through.
         let ways = if access.iter().all(|way| way.delay.is_zero()) { 0 } else { access.len() };
         let sources = Sources {
             access: hops.len() as Source,
             lines: (hops.len() + ways) as Source,
             changes: (2 * hops.len() + ways) as Source,
-            end: (2 * hops.len() + ways + usize::from(!changes.is_empty())) as Source,
+            end: (2 * hops.len() + ways + usize::from(changes.next_at().is_some())) as Source,
         };
         let mut events = Events::new(sources.end as usize + others, sources.end);
-        if let Some(&(at, ..)) = changes.front() {
+        if let Some(at) = changes.next_at() {
             events.set(sources.changes, at);
         }
         let from_client = forwarding.leaving_client();
@@ -499,13 +499,11 @@ impl<T: Traffic> Path<T> {
 
     /// Does to the lines what is due.
     fn change_lines(&mut self, now: Time) {
-        while let Some(&(at, hop, change)) = self.changes.front() {
-            if at > now {
-                self.events.set(self.sources.changes, at);
-                break;
-            }
-            self.changes.pop_front();
+        while let Some((hop, change)) = self.changes.pop_due(now) {
             self.change_line(hop, change, now);
+        }
+        if let Some(at) = self.changes.next_at() {
+            self.events.set(self.sources.changes, at);
         }
     }
 
@@ -515,13 +513,7 @@ impl<T: Traffic> Path<T> {
     /// If it gives a rate to a line that has no constant one: the scenario with the change was not
     /// [checked](Scenario::check).
     pub fn change_line(&mut self, hop: usize, change: LineChange, now: Time) {
-        let it = &mut self.hops[hop];
-        match change {
-            LineChange::RateBps(bps) => it.line.set_rate(Some(Rate::from_bps(bps)), now),
-            LineChange::Down => it.line.set_rate(None, now),
-            LineChange::DelayNs(delay) => it.flight.set_delay(Duration::from_nanos(delay), now),
-            LineChange::Loss(params) => it.flight.set_loss(params),
-        }
+        self.hops[hop].change_line(change, now);
         self.serve(hop, now);
     }
 
@@ -599,18 +591,4 @@ impl<T: Traffic> Path<T> {
             None => it.lose(packet, traffic),
         }
     }
-}
-
-/// Changes of the lines in order of time.
-fn changes(scenario: &Scenario) -> VecDeque<(Time, usize, LineChange)> {
-    let hops = scenario.path.up.iter().chain(&scenario.path.down).enumerate();
-    let mut all: Vec<_> = hops
-        .flat_map(|(number, hop)| {
-            hop.changes
-                .iter()
-                .map(move |change| (Time::from_nanos(change.at_ns), number, change.to))
-        })
-        .collect();
-    all.sort_by_key(|&(at, hop, _)| (at, hop));
-    all.into()
 }
