@@ -384,7 +384,7 @@ impl Controller for Auto {
         } else {
             let controlled =
                 Side::ALL.into_iter().filter(|&side| !self.sides[side as usize].is_fixed());
-            controlled.map(|side| self.threshold(side, now)).fold(Seconds::ZERO, Seconds::max)
+            controlled.map(|side| self.usual_threshold(side, now)).fold(Seconds::ZERO, Seconds::max)
         };
     }
 

@@ -80,11 +80,13 @@ impl Pauses {
         }
     }
 
-    /// Time between two packets, in the mean of the last second in which any came; `None` if too few did.
+    /// Time between two packets, in the mean of the last second; `None` if they came in less than half of its ticks.
+    ///
+    /// A connection that begins, or a page, comes in bursts: what lies between two of them is no pause.
     fn usual_interval(&self) -> Option<Duration> {
         let (&(from, before), &(to, until)) = (self.ticks.front()?, self.ticks.back()?);
         let packets = until.saturating_sub(before);
-        (packets >= MIN_PACKETS).then(|| to.since(from) / packets)
+        (self.ticks.len() >= MIN_TICKS && packets > 0).then(|| to.since(from) / packets)
     }
 }
 
@@ -96,8 +98,8 @@ const MIN_PAUSE: Duration = Duration::from_millis(40);
 const MAX_PAUSE: Duration = Duration::from_millis(250);
 /// The same as a multiple of the usual time between two packets: on a slow line these are far apart.
 const PACKETS: u64 = 8;
-/// Packets that tell what is usual: on the slowest lines that have eight a second.
-const MIN_PACKETS: u64 = 8;
+/// Ticks with packets that tell what is usual: half of those in a second.
+const MIN_TICKS: usize = 25;
 /// Time over which that is taken.
 const USUAL_OVER: Duration = Duration::from_secs(1);
 /// Time for which a pause is remembered: longer than any span over which a line is measured.
@@ -166,7 +168,12 @@ mod tests {
         let whole = |pauses: Pauses| (pauses.within(Time::ZERO, ms(2_000)).0 * 1e3).round();
         assert_eq!(whole(seen(80, 0..0)), 0.0);
         assert_eq!(whole(seen(80, 1_020..1_340)), 0.0, "four packets");
-        // Where hardly anything comes nothing is known.
+        // Nor do bursts with a round trip of 100 ms between them; where hardly anything comes nothing is known.
+        let mut bursts = Pauses::default();
+        for tick in 0..100u64 {
+            bursts.note(ms(20 * tick), tick / 5 * 40 + (tick % 5).min(1) * 20);
+        }
+        assert_eq!(whole(bursts), 0.0);
         assert_eq!(whole(seen(200, 0..1_900)), 0.0);
     }
 

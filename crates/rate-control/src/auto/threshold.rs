@@ -10,22 +10,26 @@ use crate::side::SideControl;
 impl Auto {
     /// Excess above which there is a queue.
     pub(super) fn threshold(&self, side: Side, now: Time) -> Seconds {
+        let pause = match self.sides[side as usize].varies() {
+            // It need not go on as fast as before.
+            true => Seconds::ZERO,
+            false => self.pauses.allowance(self.feedback(now), now),
+        };
+        self.usual_threshold(side, now) + pause
+    }
+
+    /// The same without what waits for a pause: differences below it are jitter.
+    pub(super) fn usual_threshold(&self, side: Side, now: Time) -> Seconds {
         // Packets that keep their order keep each other waiting: under load all take the path's longest time, and do not jitter.
         let own = &self.sides[side as usize];
         let idle = self.idle_excess(side).min(MAX_IDLE) - own.room_for_jitter() - own.slack();
         self.threshold_of(side, self.jitter_allowed(side, now).max(idle), now)
     }
 
-    /// Excess above which there is a queue, if jitter explains so much.
+    /// Excess above which there is a queue, if jitter explains so much and nothing paused.
     pub(super) fn threshold_of(&self, side: Side, jitter: Seconds, now: Time) -> Seconds {
         let own = &self.sides[side as usize];
-        let pause = match own.varies() {
-            // It need not go on as fast as before.
-            true => Seconds::ZERO,
-            false => self.pauses.allowance(self.feedback(now), now),
-        };
-        let explained = self.late.allowance(now) + pause;
-        own.threshold() + own.slack() + self.packets(side) + jitter + explained
+        own.threshold() + own.slack() + self.packets(side) + jitter + self.late.allowance(now)
     }
 
     /// Excess that jitter explains on a side, beyond what its threshold covers.
@@ -149,8 +153,11 @@ mod tests {
             packets += if (50..54).contains(&tick) { 0 } else { 20 };
             seen.auto.pauses.note(Time::ZERO + TICK * tick, packets);
         }
-        seen.tick = 54;
+        seen.tick = 53;
+        seen.pass(1, 10, |_| 0);
         let beside_pause = seen.threshold_ms();
+        // What comes behind a pause does not count as jitter.
+        assert!(seen.auto.quiet.0 * 1e3 < beside_pause - 100.0);
         seen.auto.sides[Side::Ingress as usize].note_change(0.3);
         let varies = seen.threshold_ms() - seen.auto.sides[1].known_slack().0 * 1e3;
         assert!((beside_pause - varies - 120.0).abs() < 1e-6, "{beside_pause} and {varies} ms");

@@ -26,8 +26,9 @@ pub struct Line {
     pub limit: f64,
     /// A full queue loses probes, as many in a hundred as of the rest.
     pub loses_probes: bool,
-    /// Until when, in ms, the line carries nothing at all, and what is on its way waits.
-    pub pauses_until_ms: u64,
+    /// From and until when, in ms, the line carries nothing at all, and what is on its way waits; senders, which wait for
+    /// acknowledgements, pause as long a round trip later.
+    pub pause_ms: std::ops::Range<u64>,
     /// The controller is not looked after.
     pub asleep: bool,
     pub now_ms: u64,
@@ -67,7 +68,7 @@ impl Line {
             clock_ms: 0.0,
             limit: 1e6,
             loses_probes: false,
-            pauses_until_ms: 0,
+            pause_ms: 0..0,
             asleep: false,
             now_ms: 0,
             log: Vec::new(),
@@ -145,8 +146,9 @@ impl Line {
     /// sent anew, so that a queue moves from the line to the shaper when the rate falls.
     fn carry(&mut self, side: Side) {
         let n = side as usize;
-        let could = if self.now_ms < self.pauses_until_ms { 0.0 } else { self.capacity[n] / 8e3 };
-        let wanted = self.demand[n] / 8e3;
+        let could = if self.pause_ms.contains(&self.now_ms) { 0.0 } else { self.capacity[n] / 8e3 };
+        let acknowledged = self.now_ms.saturating_sub(self.base_ms[0] as u64);
+        let wanted = if self.pause_ms.contains(&acknowledged) { 0.0 } else { self.demand[n] / 8e3 };
         let allowed = self.rates[n].map_or(f64::INFINITY, |bps| bps / 8e3);
         let offered = wanted.min(allowed);
         self.shaped[n] = if wanted > allowed { 1e5 } else { 0.0 };
@@ -178,7 +180,8 @@ impl Line {
         if self.silent.contains(&source) || self.capacity.contains(&0.0) {
             return;
         }
-        let pause_ms = self.pauses_until_ms.saturating_sub(self.now_ms) as f64;
+        let is_pause = self.pause_ms.contains(&self.now_ms);
+        let pause_ms = if is_pause { self.pause_ms.end - self.now_ms } else { 0 } as f64;
         let path_ms = self.base_ms[source] + self.foreign_ms() + pause_ms;
         let [there, back] = Side::ALL.map(|side| path_ms / 2.0 + self.queue_ms(side));
         let rtt = Duration::from_nanos(((there + back) * 1e6) as u64);
