@@ -302,7 +302,9 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Takes connections until the end: flows of tests that run come on new ones. Returns an error only if the socket is of no use any more.
+/// Takes connections until the end: flows of tests that run come on new ones.
+///
+/// Returns an error only if the socket is of no use any more.
 async fn accept(
     shared: &Arc<Shared>,
     tls: &TlsAcceptor,
@@ -377,7 +379,7 @@ async fn serve(shared: &Arc<Shared>, tls: &TlsAcceptor, stream: TcpStream) -> io
         }
         Speech::Http => speak_http(shared, Transport::plain(connection), client).await,
         Speech::Ookla if shared.serves(ookla::SERVICE) && shared.secret.is_none() => {
-            if let Err(refusal) = shared.begins_tests(ends.client) {
+            if let Err(refusal) = shared.may_begin(ends.client) {
                 return refuse::ookla(connection, refusal).await;
             }
             tokio::select! {

@@ -86,7 +86,7 @@ impl Shared {
         direction: &'static str,
         client: SocketAddr,
     ) -> Result<Test, Refusal> {
-        self.begins_tests(client)?;
+        self.may_begin(client)?;
         let test = self.enter(protocol, direction, client, false)?;
         test.count();
         Ok(test)
@@ -98,12 +98,12 @@ impl Shared {
         protocol: &'static str,
         client: SocketAddr,
     ) -> Result<Test, Refusal> {
-        self.begins_tests(client)?;
+        self.may_begin(client)?;
         self.enter(protocol, "both", client, false)
     }
 
-    /// Refuses what would begin a test once the server is to end: it waits for those that run.
-    pub fn begins_tests(&self, client: SocketAddr) -> Result<(), Refusal> {
+    /// Refuses, and counts as refused, what would begin a test once the server is to end: it waits for those that run.
+    pub fn may_begin(&self, client: SocketAddr) -> Result<(), Refusal> {
         if !self.health.closing.is_cancelled() {
             return Ok(());
         }
@@ -118,7 +118,7 @@ impl Shared {
         direction: Direction,
         client: SocketAddr,
     ) -> Result<Test, Refusal> {
-        self.begins_tests(client)?;
+        self.may_begin(client)?;
         self.begin_command(protocol, direction, client)
     }
 

@@ -114,7 +114,7 @@ pub(super) fn answer(client: &Arc<Client>, mut request: HttpRequest) -> HttpResp
         // A page is not told why its WebSocket was refused, and asks without one for the reason.
         Err(response) => {
             let Client { server, ends, .. } = &**client;
-            let begins = server.begins_tests(ends.client);
+            let begins = server.may_begin(ends.client);
             let has_room = begins.and_then(|()| server.admission.enter_test(ends.client.ip()));
             return has_room.map_or_else(refuse, |_| *response);
         }
