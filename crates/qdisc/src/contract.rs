@@ -16,8 +16,8 @@ use weir_core::{Framing, Packet, TcpHeader, Time};
 /// After every call the counts balance: arrived = departed + dropped + backlog, in packets and in
 /// bytes. Every dropped packet is given to the [`DropSink`] with its reason.
 pub trait Qdisc: Send {
-    /// Takes a packet that arrives at `now`. The packet's `enqueued_at` is already `now`. It is lent: a discipline copies it to
-    /// where it waits, and nowhere else.
+    /// Takes a packet that arrives at `now`. The packet's `enqueued_at` is already `now`. It is lent: a discipline copies
+    /// what it keeps.
     ///
     /// The discipline may drop this packet or others. It gives each dropped packet to `sink`.
     fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink);

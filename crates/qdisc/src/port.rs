@@ -84,7 +84,7 @@ impl Port {
         }
     }
 
-    /// Stamps `packet` and hands it to the discipline.
+    /// Stamps `packet`, which the caller lends and which is changed by that, and hands it to the discipline.
     #[inline]
     pub fn enqueue(&mut self, packet: &mut Packet, now: Time, sink: &mut dyn DropSink) {
         if let Some(shaper) = &mut self.shaper {

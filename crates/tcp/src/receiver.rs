@@ -95,6 +95,7 @@ impl Receiver {
     pub fn establish(&mut self, timers: Timers, now: Time) {
         self.ack.establish(timers, now);
         self.window.establish(now);
+        self.said = None;
     }
 
     /// Bytes received in order.
