@@ -359,6 +359,27 @@ mod tests {
         }
     }
 
+    /// Gaps of another connection over the whole time of a measurement make it no more than four times as much.
+    #[test]
+    fn a_quarter_of_a_measurement_counts_at_least() {
+        let (mut delays, mut history, mut pauses) =
+            (Delays::default(), History::default(), Pauses::default());
+        for tick in 0..=55u64 {
+            history.note(ms(20 * tick), Traffic { bytes: 20_000 * tick, ..Traffic::default() });
+            pauses.note(ms(20 * tick), 20 * tick.min(43));
+        }
+        for (sent, queue) in [(780, 30), (860, 30), (980, 30)] {
+            let rtt = Duration::from_millis(10 + queue);
+            let delay =
+                Delay { source: 0, sent: ms(sent), rtt, one_way: None, by: Measured::Answer };
+            delays.add(&delay, QUIET, ms(sent) + rtt);
+        }
+        let window = Window { pauses: &pauses, quiet: Seconds(-1.0), ..WINDOW };
+        let found =
+            measure(Side::Egress, &delays, &history, window, ms(1_060)).unwrap().rate.as_mbit();
+        assert!((found / 32.0 - 1.0).abs() < 0.01, "{found}");
+    }
+
     /// The load begins at 200 ms and is over at 300 ms; the line carries 1000 bytes/ms while it has a queue, from 210 to 340 ms.
     #[test]
     fn what_a_load_measures_that_has_just_begun_is_measured_while_the_line_was_busy() {

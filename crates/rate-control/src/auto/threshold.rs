@@ -101,11 +101,13 @@ mod tests {
     struct Seen {
         auto: Auto,
         tick: u64,
+        /// What came in by now.
+        bytes: u64,
     }
 
     impl Seen {
         fn new() -> Self {
-            Self { auto: Auto::new(&AutoSettings::default()), tick: 0 }
+            Self { auto: Auto::new(&AutoSettings::default()), tick: 0, bytes: 0 }
         }
 
         /// Lets ticks pass with a probe in each of `every`, which takes so many ms longer.
@@ -121,7 +123,8 @@ mod tests {
                     let delay = Delay { source, sent, rtt, one_way: None, by: Measured::Answer };
                     self.auto.on_delay(&delay, now);
                 }
-                self.auto.on_tick(&[Some(Traffic::default()); 2], now, &mut |_| {});
+                let came = Traffic { bytes: self.bytes, ..Traffic::default() };
+                self.auto.on_tick(&[Some(Traffic::default()), Some(came)], now, &mut |_| {});
             }
         }
 
@@ -142,6 +145,54 @@ mod tests {
         assert!(idle > 6.0 && steady > 6.0, "{idle} and {steady} ms");
         let jitter = seen.auto.jitter(Side::Ingress, Time::ZERO + TICK * seen.tick);
         assert!(jitter < Seconds(0.001), "{jitter:?}");
+    }
+
+    /// A path whose length swings slowly does not jitter: what it shows is let stand as a delay that no queue makes.
+    #[test]
+    fn what_swings_on_the_idle_line_is_no_jitter_and_is_let_stand_as_foreign() {
+        let bps = Some(100_000_000);
+        let known = AutoSettings {
+            egress_known_bps: bps,
+            ingress_known_bps: bps,
+            ..AutoSettings::default()
+        };
+        let mut seen = Seen { auto: Auto::new(&known), tick: 0, bytes: 0 };
+        seen.pass(600, 10, |number| number % 60 / 15 * 2);
+        assert!(seen.auto.sides.iter().all(SideControl::is_disturbed));
+    }
+
+    /// 0 to 16 ms of jitter, and then 16 for good.
+    #[test]
+    fn no_more_than_ten_milliseconds_of_the_idle_line_are_let_stand_under_load() {
+        let mut seen = Seen::new();
+        for times in 1..=4 {
+            seen.pass(300, 10, |number| number * 7 % 5 * times);
+        }
+        assert!(seen.auto.sides.iter().all(|side| !side.is_disturbed()), "jitter explains it");
+        // A load of 10 Mbit/s down, beside which nothing is learned of the idle line.
+        let shown = seen.auto.idle.usual();
+        for _ in 0..100 {
+            seen.bytes += 25_000;
+            seen.pass(1, 1, |_| 16);
+        }
+        assert!(shown > Some(Seconds(0.0115)) && seen.auto.idle.usual() == shown, "{shown:?}");
+        assert!(!seen.auto.sides[1].is_disturbed());
+        let steady = seen.threshold_ms();
+        // Threshold and slack of an unknown line are 10 ms, a packet at 10 Mbit/s takes 1.23; the 2 left of ten come to that.
+        assert!((13.2..13.3).contains(&steady), "{steady} ms");
+    }
+
+    #[test]
+    fn after_a_sleep_no_pause_is_known() {
+        let mut seen = Seen::new();
+        for tick in 0..60 {
+            seen.auto.pauses.note(Time::ZERO + TICK * tick, 20 * tick.min(55));
+        }
+        let all = |auto: &Auto| auto.pauses.within(Time::ZERO, Time::ZERO + TICK * 60);
+        assert!(all(&seen.auto) > Seconds::ZERO);
+        seen.auto.on_tick(&[None; 2], Time::ZERO + TICK * 60, &mut |_| {});
+        seen.auto.on_tick(&[None; 2], Time::ZERO + TICK * 200, &mut |_| {});
+        assert_eq!(all(&seen.auto), Seconds::ZERO);
     }
 
     /// Packets come in each tick of 20 ms but for four; what waited for them is no queue, unless the line varies.
