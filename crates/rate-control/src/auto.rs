@@ -234,7 +234,7 @@ impl Auto {
         {
             // What the jitter explains anyway is no news.
             for side in Side::ALL {
-                if usual > self.threshold_of(side, self.jitter_allowed(side, now), now) {
+                if usual > self.threshold_of(side, Seconds::ZERO, now) {
                     self.sides[side as usize].note_idle_delay(usual);
                 }
             }

@@ -23,19 +23,19 @@ impl Auto {
         // Packets that keep their order keep each other waiting: under load all take the path's longest time, and do not jitter.
         let own = &self.sides[side as usize];
         let idle = self.idle_excess(side).min(MAX_IDLE) - own.room_for_jitter() - own.slack();
-        self.threshold_of(side, self.jitter_allowed(side, now).max(idle), now)
+        self.threshold_of(side, idle, now)
     }
 
-    /// Excess above which there is a queue, if jitter explains so much and nothing paused.
-    pub(super) fn threshold_of(&self, side: Side, jitter: Seconds, now: Time) -> Seconds {
+    /// Excess above which there is a queue if nothing paused, where `idle` is let stand at least, however little jitters.
+    pub(super) fn threshold_of(&self, side: Side, idle: Seconds, now: Time) -> Seconds {
         let own = &self.sides[side as usize];
-        own.threshold() + own.slack() + self.packets(side) + jitter + self.late.allowance(now)
-    }
-
-    /// Excess that jitter explains on a side, beyond what its threshold covers.
-    pub(super) fn jitter_allowed(&self, side: Side, now: Time) -> Seconds {
-        let own = &self.sides[side as usize];
-        (self.jitter(side, now) - self.covered_jitter(own)).max(Seconds::ZERO)
+        // Some jitter is covered by what stands anyway.
+        let jitter = (self.jitter(side, now) - self.covered_jitter(own)).max(Seconds::ZERO);
+        own.threshold()
+            + own.slack()
+            + self.packets(side)
+            + jitter.max(idle)
+            + self.late.allowance(now)
     }
 
     /// Excess that jitter explains on a side, beside packets in front.
