@@ -63,7 +63,7 @@ impl Auto {
             quiet: FIRST_QUIET,
             began: None,
             ticked: None,
-            late: Lateness::default(),
+            late: Lateness::new(),
             pauses: Pauses::new(),
             idle: IdleDelays::default(),
             surge: Surge::default(),

@@ -326,7 +326,7 @@ mod tests {
     fn a_pause_of_the_line_makes_it_no_slower() {
         let found = |side, is_known| {
             let (mut delays, mut history) = (Delays::default(), History::default());
-            let mut pauses = Pauses::default();
+            let mut pauses = Pauses::new();
             let (mut entered, mut arrived) = (0, 0);
             for tick in 0..=55u64 {
                 entered += 20_000;
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn a_quarter_of_a_measurement_counts_at_least() {
         let (mut delays, mut history, mut pauses) =
-            (Delays::default(), History::default(), Pauses::default());
+            (Delays::default(), History::default(), Pauses::new());
         for tick in 0..=55u64 {
             history.note(ms(20 * tick), Traffic { bytes: 20_000 * tick, ..Traffic::default() });
             pauses.note(ms(20 * tick), 20 * tick.min(43));

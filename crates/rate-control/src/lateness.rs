@@ -4,37 +4,37 @@
 //! took, and no longer: an excess of that much is no want of capacity. While the process was away the line
 //! may have been idle, so that the bytes that crossed it tell nothing of what it carries.
 
-use std::collections::VecDeque;
-
 use weir_core::{Duration, Time};
 
 use crate::quantities::Seconds;
+use crate::spans::Spans;
 
 /// The last times at which the shaper's process was late.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Lateness {
-    /// Begin and end of each time of lateness, oldest first.
-    spans: VecDeque<(Time, Time)>,
+    spans: Spans,
 }
 
 impl Lateness {
+    /// Never late yet.
+    pub const fn new() -> Self {
+        Self { spans: Spans::new(SHOWS) }
+    }
+
     /// Notes that nobody acted from `since` to `now`.
     pub fn note(&mut self, since: Time, now: Time) {
-        self.spans.push_back((since, now));
-        while self.spans.front().is_some_and(|&(_, end)| now.since(end) > SHOWS) {
-            self.spans.pop_front();
-        }
+        self.spans.push(since, now);
     }
 
     /// End of the last time of lateness: until then nothing tells what the line carries.
     pub fn last(&self) -> Option<Time> {
-        self.spans.back().map(|&(_, end)| end)
+        self.spans.last().map(|(_, end)| end)
     }
 
     /// The excess that lateness may explain at `now`: the longest of those that still show.
     pub fn allowance(&self, now: Time) -> Seconds {
-        let recent = self.spans.iter().rev().take_while(|&&(_, end)| now.since(end) <= SHOWS);
-        let longest = recent.map(|&(since, end)| end.since(since)).max();
+        let recent = self.spans.iter().rev().take_while(|&(_, end)| now.since(end) <= SHOWS);
+        let longest = recent.map(|(since, end)| end.since(since)).max();
         Seconds::from(longest.unwrap_or(Duration::ZERO).min(MAX_ALLOWANCE))
     }
 }
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn the_longest_of_late_counts_for_half_a_second() {
         let ms = Time::from_millis;
-        let mut late = Lateness::default();
+        let mut late = Lateness::new();
         assert_eq!((late.last(), late.allowance(ms(0))), (None, Seconds::ZERO));
         late.note(ms(100), ms(108));
         late.note(ms(200), ms(203));

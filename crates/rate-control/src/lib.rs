@@ -31,6 +31,7 @@ mod recent;
 mod round_trips;
 mod side;
 mod source;
+mod spans;
 mod surge;
 
 pub use auto::Auto;

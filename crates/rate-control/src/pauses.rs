@@ -9,20 +9,21 @@ use weir_core::{Duration, Time};
 
 use crate::contract::TICK;
 use crate::quantities::Seconds;
+use crate::spans::Spans;
 
 /// Pauses that were seen lately.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pauses {
     /// Packets that had arrived at the ticks of the last second before the present pause, if there is one.
     ticks: VecDeque<(Time, u64)>,
-    /// From and until when nothing arrived, oldest first.
-    found: VecDeque<(Time, Time)>,
+    /// From and until when nothing arrived.
+    found: Spans,
 }
 
 impl Pauses {
     /// None yet.
     pub const fn new() -> Self {
-        Self { ticks: VecDeque::new(), found: VecDeque::new() }
+        Self { ticks: VecDeque::new(), found: Spans::new(KEEP) }
     }
 
     /// Notes that `packets` had arrived until `now`.
@@ -40,12 +41,12 @@ impl Pauses {
 
     /// Forgets everything, as after a time in which nobody looked.
     pub fn clear(&mut self) {
-        *self = Self::default();
+        *self = Self::new();
     }
 
     /// Time from `from` to `to` in which the line paused.
     pub fn within(&self, from: Time, to: Time) -> Seconds {
-        let overlap = |&(since, until): &(Time, Time)| {
+        let overlap = |(since, until): (Time, Time)| {
             // It began in the tick before the first that saw nothing, and ended in the one after the last.
             let began = Time::from_nanos(since.as_nanos().saturating_sub(HALF_TICK.as_nanos()));
             let ended = until.saturating_add(HALF_TICK);
@@ -59,7 +60,7 @@ impl Pauses {
     /// What was under way waits for the pause to end. Senders that wait for acknowledgements pause as long, so that it is gone
     /// after a round trip whatever the rate is.
     pub fn allowance(&self, feedback: Seconds, now: Time) -> Seconds {
-        let Some(&(since, until)) = self.found.back() else { return Seconds::ZERO };
+        let Some((since, until)) = self.found.last() else { return Seconds::ZERO };
         let length = Seconds::from(until.since(since) + TICK + TICK);
         let shows = Seconds::from(now.since(until)) <= length + feedback;
         if shows { length } else { Seconds::ZERO }
@@ -67,16 +68,11 @@ impl Pauses {
 
     /// Notes that nothing arrived from `since` to `now`.
     fn note_silence(&mut self, since: Time, now: Time) {
-        if self.found.back().is_some_and(|&(begun, _)| begun == since) {
-            self.found.pop_back();
-        }
+        self.found.take_back(since);
         let length = now.since(since);
         let is_pause = |usual: Duration| length >= MIN_PAUSE.max(usual * PACKETS);
         if length <= MAX_PAUSE && self.usual_interval().is_some_and(is_pause) {
-            self.found.push_back((since, now));
-        }
-        while self.found.front().is_some_and(|&(_, until)| now.since(until) > KEEP) {
-            self.found.pop_front();
+            self.found.push(since, now);
         }
     }
 
@@ -115,7 +111,7 @@ mod tests {
 
     /// Ticks of 20 ms for 2 s with so many packets each, but for those from `silent_ms` on that are given.
     fn seen(every_ms: u64, silent_ms: std::ops::Range<u64>) -> Pauses {
-        let mut pauses = Pauses::default();
+        let mut pauses = Pauses::new();
         let mut packets = 0;
         for now in (0..=2_000).step_by(20) {
             let came = (now / every_ms).saturating_sub((now.max(20) - 20) / every_ms);
@@ -169,7 +165,7 @@ mod tests {
         assert_eq!(whole(seen(80, 0..0)), 0.0);
         assert_eq!(whole(seen(80, 1_020..1_340)), 0.0, "four packets");
         // Nor do bursts with a round trip of 100 ms between them; where hardly anything comes nothing is known.
-        let mut bursts = Pauses::default();
+        let mut bursts = Pauses::new();
         for tick in 0..100u64 {
             bursts.note(ms(20 * tick), tick / 5 * 40 + (tick % 5).min(1) * 20);
         }
@@ -183,7 +179,7 @@ mod tests {
         for tick in 101..=600 {
             pauses.note(ms(20 * tick), if tick < 590 { 1_000 * tick } else { 600_000 });
         }
-        assert_eq!(pauses.found.len(), 1, "{:?}", pauses.found);
+        assert_eq!(pauses.found.iter().count(), 1, "{:?}", pauses.found);
         pauses.clear();
         assert_eq!(pauses.within(Time::ZERO, ms(20_000)), Seconds::ZERO);
     }
