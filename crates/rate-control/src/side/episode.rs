@@ -150,6 +150,7 @@ impl SideControl {
                 return (Reason::Delay, excess.as_millis());
             }
             if self.is_disturbed()
+                && !self.drained_at_last(view)
                 && (self.episode.trial.failed > 0 || self.fell_too_fast(excess, view))
             {
                 return self.dismiss(view);

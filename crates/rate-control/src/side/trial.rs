@@ -30,6 +30,8 @@ pub(super) struct Trial {
     pub proven: bool,
     /// Greatest excess that failed a trial.
     foreign: Seconds,
+    /// What the line carried in the last trial that the excess failed, if the excess was a queue for all that.
+    carried: Option<BitsPerSecond>,
     /// Capacity to return to if the excess is foreign: from before the episode, or from what was surely a queue.
     pub sound: Option<BitsPerSecond>,
 }
@@ -44,6 +46,7 @@ impl Default for Trial {
             failed: 0,
             proven: false,
             foreign: Seconds::ZERO,
+            carried: None,
             sound: None,
         }
     }
@@ -76,6 +79,14 @@ struct Course {
     last: Seconds,
     least: Seconds,
     most: Seconds,
+}
+
+impl Course {
+    /// What the line carried if the excess was a queue in front of it.
+    fn carried(&self) -> BitsPerSecond {
+        let took = (self.took + self.last - self.first).max(STEP_SEEN * MIN_DRAIN_SHARE);
+        BitsPerSecond::of_bytes(self.bytes, took)
+    }
 }
 
 impl Trial {
@@ -116,6 +127,7 @@ impl SideControl {
                 self.episode.trial.foreign = Seconds::ZERO;
                 self.try_anew(excess, 0, view);
             }
+            Finding::Unmoved(_) if self.drained_at_last(view) => self.try_anew(excess, 0, view),
             Finding::Unmoved(most) if self.episode.trial.failed + 1 >= TRIALS => {
                 self.episode.trial.foreign = self.episode.trial.foreign.max(most);
                 if self.is_stuck(view) && self.is_level(view) {
@@ -126,6 +138,11 @@ impl SideControl {
             Finding::Unmoved(most) => {
                 self.episode.trial.foreign = self.episode.trial.foreign.max(most);
                 let failed = self.episode.trial.failed + 1;
+                self.episode.trial.carried = self.course(view).map(|course| match self.side {
+                    Side::Egress => course.carried(),
+                    // What comes out of a queue is what the line carries, however long it is.
+                    Side::Ingress => BitsPerSecond::of_bytes(course.bytes, course.took),
+                });
                 self.try_anew(excess, failed, view);
                 self.rate = self.rate.map(|rate| self.bounded(rate / 2.0));
             }
@@ -174,10 +191,40 @@ impl SideControl {
             return Finding::Open;
         }
         if fall > 1.0 / MARGIN {
-            let carried = (course.took * (1.0 + growth)).max(STEP_SEEN * MIN_DRAIN_SHARE);
-            return Finding::Draining(BitsPerSecond::of_bytes(course.bytes, carried));
+            return Finding::Draining(course.carried());
         }
         Finding::Unmoved(self.left(sure, needed / MARGIN, view))
+    }
+
+    /// Whether an excess that stayed in one trial falls in the next as a queue does in front of a line that became just as slow as
+    /// the rate of the first; if so, that is what the line carries.
+    pub(super) fn drained_at_last(&mut self, view: &View<'_>) -> bool {
+        let trial = &self.episode.trial;
+        let Some(carried) = trial.carried.filter(|_| trial.failed > 0) else { return false };
+        let at = self.seen_at();
+        let mut samples: Vec<(Time, Seconds)> =
+            self.samples(view).map(|sample| (at(sample), sample.of(self.side))).collect();
+        samples.sort_by_key(|sample| sample.0);
+        // What is gone falls no further.
+        let gone = samples.iter().position(|&(_, excess)| excess <= view.clear());
+        samples.truncate(gone.map_or(samples.len(), |gone| gone + 1));
+        let (Some(&(from, first)), Some(&(to, last))) = (samples.first(), samples.last()) else {
+            return false;
+        };
+        let Some(bytes) = self.let_through(from, to, view) else { return false };
+        let drained = Seconds::from(to.since(from)) - carried.time_for_bits(bytes * 8.0);
+        let fell = first - last;
+        let steps = samples.windows(2).map(|pair| pair[0].1 - pair[1].1);
+        let longest_step = steps.fold(Seconds::ZERO, Seconds::max);
+        let is_queue = fell >= MIN_DRAINED
+            && fell >= drained / MARGIN
+            && fell <= drained * MAX_FALL
+            // The delay of a path jumps.
+            && longest_step <= fell * MAX_STEP_SHARE;
+        if is_queue {
+            self.learn_lower(|_| carried);
+        }
+        is_queue
     }
 
     /// Whether an episode lasts for longer than most queues do.
@@ -267,11 +314,19 @@ impl SideControl {
         if self.side == Side::Egress {
             return None;
         }
-        let lag = self.lag(view).to_duration().as_nanos();
-        let before = |at: Time| Time::from_nanos(at.as_nanos().saturating_sub(lag));
-        let granted = self.granted.bytes_between(before(from), before(to));
+        let granted = self.let_through(from, to, view);
         let came = self.history.bytes_between(from, to);
         granted.zip(came).map(|(granted, came)| came / granted.max(1.0))
+    }
+
+    /// Bytes that were let through and went into the line so that samples from `from` to `to` show what they did.
+    fn let_through(&self, from: Time, to: Time, view: &View<'_>) -> Option<f64> {
+        if self.side == Side::Egress {
+            return self.history.bytes_between(from, to);
+        }
+        let lag = self.lag(view).to_duration().as_nanos();
+        let before = |at: Time| Time::from_nanos(at.as_nanos().saturating_sub(lag));
+        self.granted.bytes_between(before(from), before(to))
     }
 
     /// What to believe of a line that carried `before`, after a measurement over `took` that varying delays disturb.
@@ -395,6 +450,8 @@ const SHORTER_ONE_IN: usize = 3;
 const OVERRUN_FACTOR: f64 = 0.9;
 /// Weight of what a line was seen to carry while its queue drained.
 const DRAINING_GAIN: f64 = 0.3;
+/// Share of its fall by which a queue falls at most from one sample to the next.
+const MAX_STEP_SHARE: f64 = 0.75;
 /// Time of the line that is left unused at least before an excess should have gone: a sample each of three sources.
 const MIN_DRAINED: Seconds = Seconds(0.02);
 /// Growth of an excess, in s a s, from which on it is a queue: delays of paths change by a tenth of that and jump.

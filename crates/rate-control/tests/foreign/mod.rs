@@ -200,6 +200,27 @@ fn a_slower_line_is_found_beside_delays_that_vary() {
     }
 }
 
+/// A line that carries just what is let through while an excess is tried has a queue that neither grows nor falls. In the next
+/// trial it falls just as it should.
+#[test]
+fn a_line_that_became_as_slow_as_a_trial_is_found() {
+    for side in Side::ALL {
+        for share in [0.5, 0.55, 0.6] {
+            for at in [20_000, 22_000, 24_000, 26_000] {
+                let mut line = loaded(Mode::Ping, side);
+                line.foreign_ms = Shape::Orbit.course(75_000, 1);
+                line.run(at);
+                line.capacity[side as usize] *= share;
+                let (queue, used) = line.watch(side, 10_000);
+                assert!(
+                    queue < 10.0 && used > 0.9,
+                    "{side:?} {share} at {at} ms: {queue} ms, {used}"
+                );
+            }
+        }
+    }
+}
+
 /// What the line shows while hardly anything is sent is no queue, and is known when the first load begins: three quarters
 /// of the line are used in its first seconds, when TCP and the controller still find out what it carries.
 #[test]
