@@ -5,6 +5,7 @@
 use weir_core::{Duration, Time};
 
 use super::probing::MIN_STEP;
+use super::pulse::{Pulse, range};
 use super::trial::{Trial, is_beyond_doubt};
 use super::{CLEAR_SHARE, MAX_SLACK, MIN_LOAD, STEADY_SPREAD, SideControl, View};
 use crate::capacity;
@@ -23,7 +24,7 @@ pub(super) struct Episode {
     /// Greatest excess.
     pub peak: Seconds,
     /// Capacity that was known when it began.
-    capacity: Option<BitsPerSecond>,
+    pub capacity: Option<BitsPerSecond>,
     /// Whether the episode began in [`State::Probing`].
     pub wanted: bool,
     /// When the rate was last halved for overdue answers.
@@ -31,7 +32,7 @@ pub(super) struct Episode {
     /// The least that answers which were out told the line to carry at most.
     most: Option<BitsPerSecond>,
     /// How often the rate was halved to see whether the excess is a queue, and when it was last.
-    tests: u32,
+    pub tests: u32,
     tested: Time,
     /// Whether it was certain all the time whose queue it is.
     certain: bool,
@@ -46,6 +47,10 @@ pub(super) struct Episode {
     first: Option<(BitsPerSecond, Seconds)>,
     /// The trial of the excess.
     pub trial: Trial,
+    /// The pulse that is under way, how many began, and since when the rate is lowered without one.
+    pub pulse: Option<Pulse>,
+    pub pulses: u32,
+    pub lowered: Time,
 }
 
 impl Default for Episode {
@@ -69,6 +74,9 @@ impl Default for Episode {
             ended: Time::ZERO,
             first: None,
             trial: Trial::default(),
+            pulse: None,
+            pulses: 0,
+            lowered: Time::ZERO,
         }
     }
 }
@@ -130,7 +138,10 @@ impl SideControl {
             }
             self.line.capacity = capacity;
         }
-        self.rate = Some(self.draining(view));
+        if !self.episode.wanted {
+            self.begin_pulse(excess, view);
+        }
+        self.rate = Some(self.pulsed(self.draining(view), view.now));
         (Reason::Delay, excess.as_millis())
     }
 
@@ -157,14 +168,21 @@ impl SideControl {
             }
             return self.clear(view);
         }
-        if !self.sinks(view)
+        if let Some(verdict) = self.judge_pulse(view) {
+            return verdict;
+        }
+        if self.stands_lowered(view) {
+            self.begin_pulse(excess, view);
+        }
+        if !self.is_pulsing(view.now)
+            && !self.sinks(view)
             && let Some(verdict) = self.doubt(excess, view)
         {
             return verdict;
         }
         self.episode.certain &= view.certain;
         self.measure_queue(view);
-        self.rate = Some(self.draining(view));
+        self.rate = Some(self.pulsed(self.draining(view), view.now));
         (Reason::Delay, excess.as_millis())
     }
 
@@ -245,8 +263,11 @@ impl SideControl {
 
     /// Learns from an episode of length `took`, in which the line carried `found`.
     fn learn_from_episode(&mut self, found: BitsPerSecond, took: Seconds, feedback: Seconds) {
-        if took > feedback && self.came_beyond_rate(found) {
-            // A queue of its own, though the line carried all that was let through.
+        // On ingress a queue of its own is one that more comes of than is let through, or that goes with a gap in that.
+        let is_own = (took > feedback && self.came_beyond_rate(found))
+            || (self.side == Side::Ingress && self.episode.pulse.is_some());
+        if is_own {
+            // It came though the line carried all that was let through.
             self.line.caution = if self.episode.wanted { self.line.caution } else { 1.0 };
         } else if self.episode.peak <= MAX_SLACK
             && self.episode.rate.is_some_and(|rate| found >= rate * CARRIED_SHARE)
@@ -297,28 +318,40 @@ impl SideControl {
     /// probes are lost it may be a full buffer that is still overrun, and the rate is halved once more before
     /// that is believed.
     fn test(&mut self, view: &View<'_>) -> Option<(Reason, f64)> {
+        // A trial that failed has halved the rate as well.
+        let (halvings, since) = match self.episode.trial.failed {
+            0 => (self.episode.tests, self.episode.tested),
+            failed => {
+                (self.episode.tests + failed, self.episode.tested.max(self.episode.trial.since))
+            }
+        };
         let span = Seconds::from(UNMOVED_SPAN) + view.feedback * 2.0;
-        if view.now.since(self.episode.tested) < span.to_duration() {
+        if view.now.since(since) < span.to_duration() {
             return (self.episode.tests > 0)
                 .then_some((Reason::Test, UNMOVED_SPAN.as_millis_f64()));
         }
         self.episode.tested = view.now;
-        let (mut least, mut most) = (Seconds(f64::INFINITY), Seconds::ZERO);
-        for sample in view.delays.newest(UNMOVED_SPAN, view.now) {
-            least = least.min(sample.of(self.side));
-            most = most.max(sample.of(self.side));
-        }
-        if !least.0.is_finite() || !self.is_unmoved(least, most, view) {
+        let samples = view.delays.newest(UNMOVED_SPAN, view.now).map(|sample| sample.of(self.side));
+        let is_unmoved =
+            range(samples).is_some_and(|(least, most)| self.is_unmoved(least, most, view));
+        if !is_unmoved {
             self.episode.tests = 0;
             return None;
         }
         let overrun = view.delays.lost_within(UNMOVED_SPAN, view.now) > 0;
-        if self.episode.tests >= if overrun { MAX_TESTS_WITH_LOSS } else { MAX_TESTS } {
+        if halvings >= if overrun { MAX_TESTS_WITH_LOSS } else { MAX_TESTS } {
             return Some(self.reroute(view));
         }
         self.episode.tests += 1;
         self.rate = self.rate.map(|rate| self.bounded(rate / 2.0));
         Some((Reason::Test, UNMOVED_SPAN.as_millis_f64()))
+    }
+
+    /// Whether the episode began behind a pause of a line that is steady otherwise: it goes on over another path.
+    pub(super) fn follows_pause(&self, view: &View<'_>) -> bool {
+        let began = self.episode.began;
+        let before = began.as_nanos().saturating_sub(PAUSED_BEFORE.as_nanos());
+        !self.varies() && view.pauses.within(Time::from_nanos(before), began) > Seconds::ZERO
     }
 
     /// Whether an excess between `least` and `most` stays.
@@ -331,7 +364,8 @@ impl SideControl {
     pub(super) fn reroute(&mut self, view: &View<'_>) -> (Reason, f64) {
         let excess = view.excess.unwrap_or_default();
         // A path that becomes longer time and again is one that varies.
-        if self.rerouted.is_some_and(|at| view.now.since(at) < PATH_LASTS) {
+        let again = self.rerouted.is_some_and(|at| view.now.since(at) < PATH_LASTS);
+        if again && !self.follows_pause(view) {
             self.line.note_foreign(excess);
         }
         self.rerouted = Some(view.now);
@@ -402,6 +436,7 @@ impl SideControl {
             capacity: self.line.capacity,
             wanted: self.state == State::Probing,
             tested: now,
+            lowered: now,
             trial: Trial::first(self.line.capacity),
             ..Episode::default()
         };
@@ -480,6 +515,8 @@ const MAX_UNMOVED: Seconds = Seconds(0.05);
 /// While a short buffer overflows, the line is taken for a faster one than it is, and one halving does not
 /// empty it.
 const MAX_TESTS: u32 = 2;
+/// Time before an episode in which a pause is to have ended that it follows.
+const PAUSED_BEFORE: Duration = Duration::from_millis(500);
 /// Halvings of the rate through which an excess must not move where probes are lost.
 ///
 /// A line that became more than ten times slower is rarer than one that took another route and loses packets.

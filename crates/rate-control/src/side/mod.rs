@@ -18,6 +18,7 @@ mod episode;
 mod line;
 mod mode;
 mod probing;
+mod pulse;
 mod trial;
 mod view;
 

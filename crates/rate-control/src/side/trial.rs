@@ -19,7 +19,7 @@ use crate::source::Sample;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trial {
     /// When it began.
-    since: Time,
+    pub since: Time,
     /// Excess when it began.
     excess: Seconds,
     /// What the line was known to carry when it began; `None` before the first trial of an episode.
@@ -29,7 +29,7 @@ pub(super) struct Trial {
     /// Whether any trial of the episode found a queue.
     pub proven: bool,
     /// Greatest excess that failed a trial.
-    foreign: Seconds,
+    pub foreign: Seconds,
     /// What the line carried in the last trial that the excess failed, if the excess was a queue for all that.
     carried: Option<BitsPerSecond>,
     /// Capacity to return to if the excess is foreign: from before the episode, or from what was surely a queue.
@@ -287,7 +287,7 @@ impl SideControl {
     }
 
     /// When a sample shows what the rate does: on egress at its way into the line, on ingress at its way out.
-    fn seen_at(&self) -> fn(&Sample) -> Time {
+    pub(super) fn seen_at(&self) -> fn(&Sample) -> Time {
         match self.side {
             Side::Egress => |sample| sample.sent,
             Side::Ingress => |sample| sample.arrived,
@@ -295,7 +295,7 @@ impl SideControl {
     }
 
     /// Time until what is let through comes out of the line: on ingress a round trip.
-    fn lag(&self, view: &View<'_>) -> Seconds {
+    pub(super) fn lag(&self, view: &View<'_>) -> Seconds {
         match self.side {
             Side::Egress => Seconds::ZERO,
             Side::Ingress => view.feedback,
