@@ -2,7 +2,7 @@
 
 mod client;
 
-use client::{ask, serve, soon, websocket};
+use client::{NDT7, ask, serve, soon, websocket};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
@@ -212,7 +212,7 @@ async fn responsiveness_names_its_urls_as_the_client_reaches_it() {
 async fn ndt7_download_sends_load_and_measurements_until_it_closes() {
     let (_server, address) = serve(&["--max-duration", "1s"]);
     let path = "/ndt/v7/download?client_name=test";
-    let mut socket = websocket(address, path, "net.measurementlab.ndt.v7").await.unwrap();
+    let mut socket = websocket(address, path, NDT7).await.unwrap();
     let (mut bytes, mut last, mut measurements, mut longest) = (0, Value::Null, 0, 0);
     let mut pings = 0;
     loop {
@@ -245,8 +245,7 @@ async fn ndt7_download_sends_load_and_measurements_until_it_closes() {
 #[tokio::test]
 async fn ndt7_upload_is_counted_and_told() {
     let (_server, address) = serve(&["--max-duration", "1s"]);
-    let mut socket =
-        websocket(address, "/ndt/v7/upload", "net.measurementlab.ndt.v7").await.unwrap();
+    let mut socket = websocket(address, "/ndt/v7/upload", NDT7).await.unwrap();
     for _ in 0..50 {
         socket.send(Message::binary(vec![3; 8192])).await.unwrap();
     }
@@ -268,9 +267,9 @@ async fn ndt7_upload_is_counted_and_told() {
 async fn ndt7_asks_for_its_name_and_for_sense() {
     let (_server, address) = serve(&[]);
     assert_eq!(websocket(address, "/ndt/v7/download", "something.else").await.err(), Some(400));
-    let early = websocket(address, "/ndt/v7/download?early_exit=100", "net.measurementlab.ndt.v7");
+    let early = websocket(address, "/ndt/v7/download?early_exit=100", NDT7);
     assert_eq!(early.await.err(), Some(400));
-    let twice = websocket(address, "/ndt/v7/download?a=1&a=2", "net.measurementlab.ndt.v7");
+    let twice = websocket(address, "/ndt/v7/download?a=1&a=2", NDT7);
     assert_eq!(twice.await.err(), Some(400));
     assert_eq!(ask(address, "GET /ndt/v7/download", b"").await.status, 426);
 }

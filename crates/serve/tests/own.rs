@@ -4,7 +4,7 @@ mod client;
 
 use std::time::Duration;
 
-use client::{Session, ask, ask_by_address, flow, serve, soon, websocket};
+use client::{NDT7, Session, ask, ask_by_address, flow, serve, soon, websocket};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
@@ -325,10 +325,9 @@ async fn a_secret_is_asked_for_and_checked() {
         200
     );
     let ndt7 = |query: &str| format!("/ndt/v7/download{query}");
-    let protocol = "net.measurementlab.ndt.v7";
-    assert_eq!(websocket(address, &ndt7(""), protocol).await.err(), Some(401));
+    assert_eq!(websocket(address, &ndt7(""), NDT7).await.err(), Some(401));
     let known = ndt7("?access_token=correct%20horse");
-    assert!(websocket(address, &known, protocol).await.is_ok());
+    assert!(websocket(address, &known, NDT7).await.is_ok());
 }
 
 #[tokio::test]

@@ -20,6 +20,9 @@ use weir_speedtest::protocol::weir::{
     ClientMessage, Direction, FlowRequest, Limits, Secret, ServerMessage, Token,
 };
 
+/// The subprotocol of NDT7.
+pub const NDT7: &str = "net.measurementlab.ndt.v7";
+
 /// A server on a port of its own, without irtt unless asked for.
 pub fn serve(words: &[&str]) -> (Running, SocketAddr) {
     let mut all = vec!["weir serve", "--listen", "127.0.0.1:0"];
