@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
@@ -14,11 +14,11 @@ use weir_speedtest::protocol::ookla::{
 };
 
 use crate::connection::Connection;
-use crate::data;
 use crate::requests::unix_ms;
 use crate::server::PATIENCE;
 use crate::service::Service;
-use crate::shared::Shared;
+use crate::shared::{Shared, Test};
+use crate::{data, refuse};
 
 /// Over TCP and UDP too, beside the paths of HTTP.
 pub(crate) const SERVICE: Service = Service::Http(&weir_speedtest::protocol::ookla::TEST);
@@ -121,10 +121,16 @@ pub(crate) async fn serve(
             }
             Command::Ping => stream.write_all(pong(unix_ms()).as_bytes()).await?,
             Command::Download(bytes) => {
-                load(server, ends.client, Direction::Down, download(&mut stream, bytes)).await?;
+                match server.begin_request("ookla", Direction::Down, ends.client) {
+                    Ok(test) => load(server, test, download(&mut stream, bytes)).await?,
+                    Err(refusal) => return refuse::told_on(stream, refusal).await,
+                }
             }
             Command::Upload { total, rest } => {
-                load(server, ends.client, Direction::Up, upload(&mut stream, rest)).await?;
+                match server.begin_request("ookla", Direction::Up, ends.client) {
+                    Ok(test) => load(server, test, upload(&mut stream, rest)).await?,
+                    Err(refusal) => return refuse::told_on(stream, refusal).await,
+                }
                 stream.write_all(uploaded(total, unix_ms()).as_bytes()).await?;
             }
             Command::StartLoss => {
@@ -142,14 +148,12 @@ pub(crate) async fn serve(
     }
 }
 
-/// Does a load as a test, within its longest time.
+/// Does the load of `test`, within its longest time.
 async fn load(
-    server: &Arc<Shared>,
-    client: SocketAddr,
-    direction: Direction,
+    server: &Shared,
+    test: Test,
     work: impl Future<Output = io::Result<u64>>,
 ) -> io::Result<()> {
-    let test = server.begin_command("ookla", direction, client).map_err(io::Error::other)?;
     let end = Instant::now() + server.options.max_duration;
     let bytes = timeout_at(end, work).await??;
     test.passed(bytes);

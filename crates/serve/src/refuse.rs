@@ -57,6 +57,22 @@ where
     stream.write_all(format!("ERROR {refusal}\n").as_bytes()).await
 }
 
+/// Answers a command in Ookla's protocol, and ends once the client has read that or has had its time.
+pub(crate) async fn told_on<S>(mut stream: S, refusal: Refusal) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let told = async {
+        stream.write_all(format!("ERROR {refusal}\n").as_bytes()).await?;
+        stream.shutdown().await?;
+        // Who uploads is in the midst of it. What is not read when a connection is closed resets it, and the answer with it.
+        let mut unwanted = vec![0; 64 << 10];
+        while stream.read(&mut unwanted).await? > 0 {}
+        Ok(())
+    };
+    timeout(MAX_REFUSAL_DURATION, told).await?
+}
+
 /// Answers the first request, over HTTP/1 or HTTP/2, and ends: with 503, but for questions about the server.
 async fn http<S>(
     server: &Arc<Shared>,

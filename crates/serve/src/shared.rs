@@ -111,7 +111,7 @@ impl Shared {
         Err(Refusal::Ending)
     }
 
-    /// Begins one request of a test; the server cannot tell which requests belong to one test.
+    /// Begins one request or command of a test; the server cannot tell which of them belong to one test.
     pub fn begin_request(
         &self,
         protocol: &'static str,
@@ -119,16 +119,6 @@ impl Shared {
         client: SocketAddr,
     ) -> Result<Test, Refusal> {
         self.may_begin(client)?;
-        self.begin_command(protocol, direction, client)
-    }
-
-    /// Begins one command of a test on a connection that was taken, as a request is begun.
-    pub fn begin_command(
-        &self,
-        protocol: &'static str,
-        direction: Direction,
-        client: SocketAddr,
-    ) -> Result<Test, Refusal> {
         let test = self.enter(protocol, direction.word(), client, true)?;
         test.count();
         Ok(test)

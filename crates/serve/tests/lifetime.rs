@@ -2,6 +2,7 @@
 
 mod client;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Parser;
@@ -88,6 +89,52 @@ async fn tests_that_run_come_to_their_end_and_no_other_begins() {
     drop(session);
     let ended = tokio::task::spawn_blocking(move || server.wait(Duration::from_secs(10)));
     assert_eq!(ended.await.unwrap(), Some(Ok(())), "with the last test, and not before");
+}
+
+/// A session whose load keeps a server that is to end, and that load.
+async fn under_way(address: SocketAddr) -> (Session, TcpStream) {
+    let mut session = Session::open(address).await;
+    let ticket = session.ticket(flow(1, Direction::Down, 60_000)).await.unwrap();
+    let mut stream = session.connect(ticket).await;
+    assert!(stream.read(&mut [0; 1024]).await.unwrap() > 0, "the flow has begun");
+    (session, stream)
+}
+
+#[tokio::test]
+async fn a_connection_of_ookla_s_that_is_there_ends_its_load_and_is_refused_the_next() {
+    let (server, address) = serve(&[]);
+    let _test = under_way(address).await;
+    let greeted = async || {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"HI\n").await.unwrap();
+        assert!(soon(stream.read(&mut [0; 64])).await.unwrap() > 0);
+        stream
+    };
+    let (mut idle, mut sends, mut loads) = (greeted().await, greeted().await, greeted().await);
+    let length = 20_000_000;
+    loads.write_all(format!("DOWNLOAD {length}\n").as_bytes()).await.unwrap();
+    assert_eq!(soon(loads.read_u8()).await.unwrap(), b'D', "it has begun");
+    server.stopper().stop();
+    let says =
+        "ERROR the server ends, and begins no test any more: try again in a minute\n".to_owned();
+    let rest = async |mut stream: TcpStream| {
+        let mut said = Vec::new();
+        soon(stream.read_to_end(&mut said)).await.unwrap();
+        said
+    };
+    idle.write_all(b"PING 1\nDOWNLOAD 1000\n").await.unwrap();
+    let said = String::from_utf8(rest(idle).await).unwrap();
+    assert_eq!(said.lines().count(), 2, "{said}");
+    assert!(said.starts_with("PONG ") && said.ends_with(&says), "{said}");
+    // Who sends is told too, though the server takes none of it as a test.
+    let mut upload = b"UPLOAD 3000000 0\n".to_vec();
+    upload.resize(3_000_000, b'x');
+    soon(sends.write_all(&upload)).await.unwrap();
+    assert_eq!(String::from_utf8(rest(sends).await).unwrap(), says);
+    loads.write_all(b"DOWNLOAD 1000\n").await.unwrap();
+    let whole = rest(loads).await;
+    assert_eq!(whole.len(), length - 1 + says.len());
+    assert!(whole.ends_with(says.as_bytes()));
 }
 
 async fn started(session: &mut Session, number: u32) {
