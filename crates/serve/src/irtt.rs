@@ -42,6 +42,8 @@ struct Connection {
     credit: f64,
     /// The test, from the first echo on: only then it is sure that the address is the client's.
     test: Option<Test>,
+    /// Whether the test was refused when an echo first asked for it.
+    is_refused: bool,
 }
 
 /// What a request to open a connection deserves.
@@ -157,6 +159,7 @@ impl Irtt {
             last: now,
             credit: BURST,
             test: None,
+            is_refused: false,
         };
         self.connections.insert(token, connection);
         Some(opened(token, &params, false, key))
@@ -176,7 +179,14 @@ impl Irtt {
             return EchoOutcome::Unknown;
         };
         if connection.test.is_none() {
-            let Ok(test) = server.begin("irtt", "both", from) else { return EchoOutcome::Limited };
+            // Each echo asks again, and is no further refusal: they may come every millisecond.
+            let begun = if connection.is_refused {
+                server.begin_at_last("irtt", "both", from)
+            } else {
+                server.begin("irtt", "both", from)
+            };
+            connection.is_refused = begun.is_err();
+            let Ok(test) = begun else { return EchoOutcome::Limited };
             connection.test = Some(test);
         }
         let now = Instant::now();

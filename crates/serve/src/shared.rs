@@ -86,8 +86,19 @@ impl Shared {
         direction: &'static str,
         client: SocketAddr,
     ) -> Result<Test, Refusal> {
-        self.may_begin(client)?;
         let test = self.enter(protocol, direction, client, false)?;
+        test.count();
+        Ok(test)
+    }
+
+    /// As [`begin`](Self::begin), for what was refused before, which does not count as refused again.
+    pub fn begin_at_last(
+        &self,
+        protocol: &'static str,
+        direction: &'static str,
+        client: SocketAddr,
+    ) -> Result<Test, Refusal> {
+        let test = self.admit(protocol, direction, client, false)?;
         test.count();
         Ok(test)
     }
@@ -98,17 +109,7 @@ impl Shared {
         protocol: &'static str,
         client: SocketAddr,
     ) -> Result<Test, Refusal> {
-        self.may_begin(client)?;
         self.enter(protocol, "both", client, false)
-    }
-
-    /// Refuses, and counts as refused, what would begin a test once the server is to end: it waits for those that run.
-    pub fn may_begin(&self, client: SocketAddr) -> Result<(), Refusal> {
-        if !self.health.closing.is_cancelled() {
-            return Ok(());
-        }
-        self.refused(Refusal::Ending.reason(), client.ip());
-        Err(Refusal::Ending)
     }
 
     /// Begins one request or command of a test; the server cannot tell which of them belong to one test.
@@ -118,12 +119,23 @@ impl Shared {
         direction: Direction,
         client: SocketAddr,
     ) -> Result<Test, Refusal> {
-        self.may_begin(client)?;
         let test = self.enter(protocol, direction.word(), client, true)?;
         test.count();
         Ok(test)
     }
 
+    /// Refuses, and counts as refused, what would begin a test once the server is to end.
+    pub fn may_begin(&self, client: SocketAddr) -> Result<(), Refusal> {
+        let refused = |refusal: &Refusal| self.refused(refusal.reason(), client.ip());
+        self.begins_tests().inspect_err(refused)
+    }
+
+    /// Refuses once the server is to end: it waits for the tests that run, and for no other.
+    fn begins_tests(&self) -> Result<(), Refusal> {
+        if self.health.closing.is_cancelled() { Err(Refusal::Ending) } else { Ok(()) }
+    }
+
+    /// Admits a test, or counts it as refused.
     fn enter(
         &self,
         protocol: &'static str,
@@ -131,10 +143,21 @@ impl Shared {
         client: SocketAddr,
         is_request: bool,
     ) -> Result<Test, Refusal> {
-        let permit = self.admission.enter_test(client.ip()).inspect_err(|refusal| {
+        self.admit(protocol, direction, client, is_request).inspect_err(|refusal| {
             self.refused(refusal.reason(), client.ip());
             debug!(%client, protocol, %refusal, "refused");
-        })?;
+        })
+    }
+
+    fn admit(
+        &self,
+        protocol: &'static str,
+        direction: &'static str,
+        client: SocketAddr,
+        is_request: bool,
+    ) -> Result<Test, Refusal> {
+        self.begins_tests()?;
+        let permit = self.admission.enter_test(client.ip())?;
         Ok(Test {
             loading: OnceLock::new(),
             permit,

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Parser;
-use client::{NDT7, Session, ask, flow, serve, soon, websocket};
+use client::datagrams::{IRTT_OPEN, irtt_of, open_irtt, socket_at};
+use client::{NDT7, Session, ask, ask_by_address, flow, serve, soon, websocket};
 use futures_util::StreamExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
@@ -98,6 +99,29 @@ async fn under_way(address: SocketAddr) -> (Session, TcpStream) {
     let mut stream = session.connect(ticket).await;
     assert!(stream.read(&mut [0; 1024]).await.unwrap() > 0, "the flow has begun");
     (session, stream)
+}
+
+#[tokio::test]
+async fn a_connection_of_irtt_s_that_has_no_test_yet_is_refused_once() {
+    for (words, reason) in [(&[][..], "ending"), (&["--max-tests", "1"], "tests")] {
+        let (server, address) = serve(&[&["--irtt-port", "0"], words].concat());
+        let socket = socket_at("127.0.0.1", irtt_of(address).await).await;
+        let _test = under_way(address).await;
+        let tokens = [open_irtt(&socket).await, open_irtt(&socket).await];
+        if reason == "ending" {
+            server.stopper().stop();
+        }
+        for token in [tokens; 3].concat() {
+            let echo = [&IRTT_OPEN[..3], &[0], &token, &[0; 60]].concat();
+            socket.send(&echo).await.unwrap();
+        }
+        // What comes later is answered, and so all of them were looked at.
+        open_irtt(&socket).await;
+        let metrics = ask_by_address(address, "GET /metrics", b"").await.body;
+        let metrics = String::from_utf8(metrics).unwrap();
+        let told = format!("weir_refusals_total{{reason=\"{reason}\"}} 2\n");
+        assert!(metrics.contains(&told), "{metrics}");
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ mod client;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use client::datagrams::socket_at;
+use client::datagrams::{IRTT_OPEN, irtt_of, open_irtt, socket_at};
 use client::{
     NDT7, Session, ask, ask_by_address, ask_host, ask_on, serve, soon, websocket, websocket_on,
 };
@@ -41,28 +41,18 @@ async fn an_address_has_so_many_tests_and_others_still_theirs() {
     assert!(metrics.contains("weir_refusals_total{reason=\"tests\"} 1"), "{metrics}");
 }
 
-/// The first datagram of `irtt client -d 1s -i 10ms` (irtt 0.9.0 of Debian 12).
-const IRTT_OPEN: &[u8] =
-    b"\x14\xa7\x5b\x01\x01\x02\x02\x80\xa8\xd6\xb9\x07\x03\x80\xda\xc4\x09\x05\x06\x06\x06\x07\x06";
-
 #[tokio::test]
 async fn an_address_has_so_many_connections_of_irtt_and_others_still_theirs() {
     let (_server, address) = serve(&["--irtt-port", "0", "--max-tests-per-address", "3"]);
-    let health = ask_by_address(address, "GET /healthz", b"").await.body;
-    let health: serde_json::Value = serde_json::from_slice(&health).unwrap();
-    let irtt: SocketAddr = health["listeners"][2]["address"].as_str().unwrap().parse().unwrap();
+    let irtt = irtt_of(address).await;
     let greedy = socket_at("127.0.0.1", irtt).await;
-    let mut answer = [0; 64];
     for _ in 0..3 {
-        greedy.send(IRTT_OPEN).await.unwrap();
-        soon(greedy.recv(&mut answer)).await.unwrap();
+        open_irtt(&greedy).await;
     }
     greedy.send(IRTT_OPEN).await.unwrap();
     // What comes later is answered, and so the fourth was refused.
-    let other = socket_at("127.0.0.2", irtt).await;
-    other.send(IRTT_OPEN).await.unwrap();
-    soon(other.recv(&mut answer)).await.unwrap();
-    assert!(greedy.try_recv(&mut answer).is_err(), "the fourth is not answered");
+    open_irtt(&socket_at("127.0.0.2", irtt).await).await;
+    assert!(greedy.try_recv(&mut [0; 64]).is_err(), "the fourth is not answered");
     let metrics =
         String::from_utf8(ask_by_address(address, "GET /metrics", b"").await.body).unwrap();
     let told = "weir_refusals_total{reason=\"irtt connections of an address\"} 1";
