@@ -205,10 +205,13 @@ weir: $(LOCKED) ## .venv/bin/weir: virtual environment, the locked packages that
 .PHONY: setup
 setup: weir $(DEV_LOCKED) ## The same, and what tests and linters need
 
-# The first time most of what `weir` compiles is compiled here, while packages come.
+# The first time most of what `weir` compiles is compiled here, while packages come: for `setup` those of tests and linters too.
+LOCK := requirements.lock
+setup: LOCK := requirements-dev.lock
 $(LOCKED): requirements.lock tools/check-tools.sh tools/install.sh
 	@tools/check-tools.sh
-	@$(STEP) 'Python packages into $(VENV), and compiling Weir' 210 '^Collecting |^ +Compiling ' -- tools/install.sh $(VENV)
+	@$(STEP) 'Python packages into $(VENV), and compiling Weir' 210 '^Collecting |^ +Compiling ' -- \
+		tools/install.sh $(VENV) $(LOCK)
 	@touch $@
 
 $(DEV_LOCKED): requirements-dev.lock $(LOCKED)

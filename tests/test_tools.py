@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -67,7 +68,7 @@ def test_nothing_goes_on_behind_a_set_up_that_has_ended(
     wait = f'until [ -s "{here}/pid" ]; do sleep 0.01; done'
     programs(here / "venv" / "bin", python=f"{wait}\n{'exit 1' if number is None else 'sleep 60'}")
     called = subprocess.Popen(
-        [here / "tools/install.sh", "venv"],
+        [here / "tools/install.sh", "venv", "requirements.lock"],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -84,6 +85,29 @@ def test_nothing_goes_on_behind_a_set_up_that_has_ended(
     assert said.splitlines()[-1:] == ([] if number else ["weir: maturin could not be installed"])
     with pytest.raises(ProcessLookupError):
         os.kill(int((here / "pid").read_text()), 0)
+
+
+@pytest.mark.parametrize(
+    ("target", "lock"),
+    [
+        ("weir", "requirements.lock"),
+        ("demo", "requirements.lock"),
+        ("setup", "requirements-dev.lock"),
+        ("test", "requirements-dev.lock"),
+    ],
+)
+def test_all_packages_that_a_target_needs_come_while_weir_compiles(
+    tmp_path: Path, target: str, lock: str
+) -> None:
+    venv = tmp_path / "venv"
+    told = subprocess.run(
+        ["make", "--dry-run", "--no-print-directory", f"VENV={venv}", target],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert re.findall(r"tools/install\.sh .*", told) == [f"tools/install.sh {venv} {lock}"]
 
 
 RUST_TESTS = {

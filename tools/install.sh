@@ -1,12 +1,12 @@
 #!/bin/bash
-# Installs what Weir runs on into a virtual environment, and compiles Weir meanwhile: install.sh VENV
+# Installs what a lock file names into a virtual environment, and compiles Weir meanwhile: install.sh VENV LOCK
 #
 # They need each other in one thing only: maturin, which compiles, is one of the packages, and so it comes first.
 # When either fails, the other is ended, and the last line says which it was.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 venv=$PWD/$1
-lock=requirements.lock
+lock=$2
 
 # Modules are compiled when they are first loaded: most never are.
 pip() { "$venv/bin/python" -m pip install --disable-pip-version-check --require-hashes --no-compile "$@"; }
