@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,16 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Playwright, Request
+    from playwright.sync_api import (
+        Browser,
+        ConsoleMessage,
+        Dialog,
+        FloatRect,
+        Locator,
+        Page,
+        Playwright,
+        Request,
+    )
 
 AXE = Path(__file__).parent.parent / "viewer" / "node_modules" / "axe-core" / "axe.min.js"
 PHONE = {"width": 390, "height": 844}
@@ -125,6 +135,14 @@ class Opened:
         for name, time, value in rows:
             found.setdefault(name, []).append((float(time), float(value or "nan")))
         return {name: tuple(np.array(pairs).T) for name, pairs in found.items()}
+
+
+def box_of(place: Locator) -> FloatRect:
+    """Where something is on the page, once it is. A chart that is drawn anew is nowhere for a moment."""
+    end = monotonic() + WAIT_MS / 1000
+    while (box := place.bounding_box()) is None:
+        assert monotonic() < end, f"{place} is nowhere on the page"
+    return box
 
 
 def across(picture: bytes) -> list[str]:

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from playwright.sync_api import expect
 
-from browsing import PHONE, SCREENS, Opened, opened, served
+from browsing import PHONE, SCREENS, Opened, box_of, opened, served
 from live import weir_in
 from test_topologies import PARKING_LOT
 from weirlab import _native
@@ -288,8 +288,7 @@ def test_dragging_draws_anew_and_the_address_keeps_what_was_chosen(browser: Brow
         page = drawn(shown).page
         before = figures(page)
         slider = page.get_by_role("slider", name="Download rate, Mbit/s")
-        box = slider.bounding_box()
-        assert box is not None
+        box = box_of(slider)
         page.mouse.move(box["x"] + box["width"] * 0.55, box["y"] + box["height"] / 2)
         page.mouse.down()
         for share in (0.5, 0.45, 0.4, 0.35):
@@ -559,8 +558,7 @@ def test_a_low_window_can_be_scrolled_to_everything(
     with opened(browser, f"{address}#load=1", viewport=PHONE) as shown:
         page = drawn(shown).page
         page.get_by_label("Seed", exact=True).evaluate("one => one.scrollIntoView({ block: 'end' })")
-        place = page.locator(".results.first").bounding_box()
-        assert place is not None
+        place = box_of(page.locator(".results.first"))
         assert place["y"] == 0
         assert place["height"] < 0.6 * PHONE["height"]
 

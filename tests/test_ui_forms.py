@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from browsing import WAIT_MS, opened
+from browsing import WAIT_MS, box_of, opened
 from local_ui import PATIENCE_S, Served, begun, ended
 from weirlab.errors import UsageError
 from weirlab.record import open_record
@@ -399,7 +399,7 @@ def test_a_long_name_and_a_long_field_have_room_on_a_narrow_screen(
     ) as shown:
         assert shown.page.evaluate("document.documentElement.scrollWidth") <= 360
         if page == "":
-            assert shown.page.locator("#rows td:nth-child(2)").first.bounding_box()["width"] < 330  # type: ignore[index]
+            assert box_of(shown.page.locator("#rows td:nth-child(2)").first)["width"] < 330
 
 
 def test_who_presses_twice_keeps_once(browser: Browser, served: Served) -> None:

@@ -19,7 +19,7 @@ import pytest
 from playwright.sync_api import expect
 
 import weirlab
-from browsing import WAIT_MS, Opened, across, opened, written
+from browsing import WAIT_MS, Opened, across, box_of, opened, written
 from weirlab.api import run_all
 from weirlab.errors import UsageError
 from weirlab.plots import series
@@ -167,7 +167,7 @@ def test_zoom_by_drag_wheel_keys_and_buttons_moves_all_charts(browser: Browser, 
     with opened(browser, one_page) as shown:
         page = shown.page
         assert shown.shown() == (0.0, 6.0)
-        box = shown.plot("Download").bounding_box()
+        box = box_of(shown.plot("Download"))
         middle = box["y"] + box["height"] / 2
         page.mouse.move(box["x"] + box["width"] * 0.25, middle)
         page.mouse.down()
@@ -231,7 +231,7 @@ def test_a_marked_span_has_its_figures_beside_every_chart(browser: Browser, one_
     with opened(browser, one_page) as shown:
         page = shown.page
         page.get_by_role("button", name="Drag marks a span").click()
-        box = shown.plot("Ping").bounding_box()
+        box = box_of(shown.plot("Ping"))
         page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 50)
         page.mouse.down()
         page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 50, steps=4)

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import expect
 
 import weirlab
-from browsing import across, opened, written
+from browsing import across, box_of, opened, written
 from weirlab.api import run_all
 from weirlab.plots.caption import number
 from weirlab.scenario import ScenarioSpec, resolve
@@ -57,8 +57,8 @@ def cut(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
 
 def painted(shown: Opened, title: str, span: tuple[float, float]) -> int:
     """How many pixels of a chart between two times have a colour of a line; axes and phases are grey."""
-    place = shown.plot(title).bounding_box()
-    canvas = shown.chart(title).locator("canvas").bounding_box()
+    place = box_of(shown.plot(title))
+    canvas = box_of(shown.chart(title).locator("canvas"))
     top = place["y"] - canvas["y"]
     first, last = shown.shown()
     left, right = (
@@ -100,7 +100,7 @@ def test_no_line_is_drawn_where_no_ping_was_answered(
         first = re.findall(r'<path d="([^"]*)"', picture)[0]
         assert first.count("M") == 2
         # What is pointed at in the gap has no value.
-        place = shown.plot(title).bounding_box()
+        place = box_of(shown.plot(title))
         shown.page.mouse.move(place["x"] + place["width"] / 2, place["y"] + 50)
         assert shown.chart(title).locator(".value").first.inner_text() == ""
 
@@ -381,7 +381,7 @@ def test_no_line_goes_through_the_name_of_a_phase(
             shown.plot("Ping")
             shown.page.evaluate("window.lowest = {}")
             shown.chart("Ping").get_by_role("button", name="Log").click()
-            top = shown.chart("Ping").locator(".u-over").bounding_box()["y"]
+            top = box_of(shown.chart("Ping").locator(".u-over"))["y"]
             lowest = shown.page.evaluate("window.lowest")
             assert {"idle", "load", "cooldown"} <= lowest.keys()
             assert all(lowest[name] <= top for name in ("idle", "load", "cooldown")), is_log

@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Error
 
 import weirlab
-from browsing import WAIT_MS, opened, written
+from browsing import WAIT_MS, box_of, opened, written
 from live import weir_in
 from weirlab.plots import series
 from weirlab.record import open_record
@@ -88,7 +88,7 @@ def test_a_notebook_shows_the_page_and_keeps_it_apart(
         chart.scroll_into_view_if_needed()
         chart.locator("canvas").wait_for()
         assert frame.locator("img[src=x], main b").count() == 0
-        assert shown.page.locator("iframe").bounding_box()["height"] == pytest.approx(500, abs=2)  # type: ignore[index]
+        assert box_of(shown.page.locator("iframe"))["height"] == pytest.approx(500, abs=2)
         inside = shown.page.frames[1]
         assert inside.evaluate("origin") == "null"
         assert inside.evaluate("window.harmed") is None

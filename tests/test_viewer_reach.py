@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from browsing import PHONE, SCREENS, WAIT_MS, opened
+from browsing import PHONE, SCREENS, WAIT_MS, box_of, opened
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,8 +76,7 @@ def test_a_finger_reads_values_zooms_and_marks(touched_browser: Browser, one_pag
 
         def drag(first: float, last: float) -> None:
             place.scroll_into_view_if_needed()
-            box = place.bounding_box()
-            assert box is not None
+            box = box_of(place)
             xs = [box["x"] + box["width"] * (first + (last - first) * step / 8) for step in range(9)]
             y = box["y"] + box["height"] / 2
             for number, x in enumerate(xs if last != first else xs[:1]):
@@ -131,14 +130,12 @@ def test_a_phone_shows_all_without_scrolling_sideways(browser: Browser, two_page
         paper = shown.page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
         shown.plot("Ping, all runs")
-        width = shown.chart("Ping, all runs").locator("canvas").bounding_box()["width"]
+        width = box_of(shown.chart("Ping, all runs").locator("canvas"))["width"]
         assert 300 < width <= PHONE["width"]
         # No word is broken into letters, and what is too small to be read is moved within its frame.
         heads = shown.page.locator(".scroll th:first-child")
         assert min(heads.evaluate_all("all => all.map(one => one.clientWidth)")) > 90
-        picture = shown.page.locator(".path svg").first.bounding_box()
-        assert picture is not None
-        assert picture["width"] > 600
+        assert box_of(shown.page.locator(".path svg").first)["width"] > 600
 
 
 @pytest.mark.parametrize("runs", ["one_page", "two_page"])
