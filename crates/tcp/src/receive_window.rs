@@ -215,9 +215,19 @@ impl ReceiveWindow {
     /// section 3.8.6).
     #[inline]
     pub fn offer(&mut self, delivered: u64, held: BufferedData) -> u32 {
-        let window = self.current.min(self.room(held));
-        self.right_edge = self.right_edge.max(delivered + u64::from(window));
+        self.right_edge = self.edge(delivered, held);
         (self.right_edge - delivered) as u32
+    }
+
+    /// Window that [`offer`](Self::offer) would return, in bytes. Offers nothing.
+    pub fn would_offer(&self, delivered: u64, held: BufferedData) -> u32 {
+        (self.edge(delivered, held) - delivered) as u32
+    }
+
+    #[inline]
+    fn edge(&self, delivered: u64, held: BufferedData) -> u64 {
+        let window = self.current.min(self.room(held));
+        self.right_edge.max(delivered + u64::from(window))
     }
 }
 

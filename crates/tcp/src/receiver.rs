@@ -213,7 +213,8 @@ impl Receiver {
         }
         match self.said {
             Some(window) => {
-                debug_assert!(window == self.offered_window() && !self.ack.pending);
+                debug_assert!(!self.ack.pending);
+                debug_assert_eq!(window, self.window.would_offer(self.delivered, self.held()));
                 segment.window = window;
             }
             None => self.write_news(segment, profile),
