@@ -133,7 +133,8 @@ pub enum ArrivalPoint {
 struct Sources {
     access: Source,
     lines: Source,
-    changes: Source,
+    /// Of all changes of lines together; `None` if there are none.
+    changes: Option<Source>,
     end: Source,
 }
 
@@ -178,15 +179,17 @@ impl<T: Traffic> Path<T> {
         let changes = LineChanges::new(scenario);
         // What never happens has no number, so that few are to be looked through.
         let ways = if access.iter().all(|way| way.delay.is_zero()) { 0 } else { access.len() };
+        let behind_lines = (2 * hops.len() + ways) as Source;
+        let first_change = changes.next_at().map(|at| (behind_lines, at));
         let sources = Sources {
             access: hops.len() as Source,
             lines: (hops.len() + ways) as Source,
-            changes: (2 * hops.len() + ways) as Source,
-            end: (2 * hops.len() + ways + usize::from(changes.next_at().is_some())) as Source,
+            changes: first_change.map(|(source, _)| source),
+            end: behind_lines + Source::from(first_change.is_some()),
         };
         let mut events = Events::new(sources.end as usize + others, sources.end);
-        if let Some(at) = changes.next_at() {
-            events.set(sources.changes, at);
+        if let Some((source, at)) = first_change {
+            events.set(source, at);
         }
         let from_client = forwarding.leaving_client();
         let (asks_routers, arrived) = (traffic.may_end_at_routers(), VecDeque::new());
@@ -276,10 +279,11 @@ impl<T: Traffic> Path<T> {
         if source < self.sources.lines {
             return self.deliver(source, now, packet);
         }
-        if source == self.sources.changes {
-            self.change_lines(now);
+        let hop = (source - self.sources.lines) as usize;
+        if hop < self.hops.len() {
+            self.serve(hop, now);
         } else {
-            self.serve((source - self.sources.lines) as usize, now);
+            self.change_lines(now);
         }
         None
     }
@@ -324,11 +328,9 @@ impl<T: Traffic> Path<T> {
     /// propagation delay is over, and may be carried out when that is: with the times that it has.
     pub fn look_at(&mut self) -> Option<Time> {
         let Self { events, hops, sources, .. } = self;
-        events.earliest_by(|source, at| match source.checked_sub(sources.lines) {
-            Some(hop) if source < sources.changes => {
-                at.saturating_add(hops[hop as usize].flight.least())
-            }
-            _ => at,
+        events.earliest_by(|source, at| {
+            let hop = source.checked_sub(sources.lines).and_then(|hop| hops.get(hop as usize));
+            hop.map_or(at, |hop| at.saturating_add(hop.flight.least()))
         })
     }
 
@@ -502,8 +504,8 @@ impl<T: Traffic> Path<T> {
         while let Some((hop, change)) = self.changes.pop_due(now) {
             self.change_line(hop, change, now);
         }
-        if let Some(at) = self.changes.next_at() {
-            self.events.set(self.sources.changes, at);
+        if let (Some(source), Some(at)) = (self.sources.changes, self.changes.next_at()) {
+            self.events.set(source, at);
         }
     }
 
