@@ -5,7 +5,8 @@
 
 use weir_core::{Duration, Time};
 
-use crate::profile::{DelayedAck, Profile, Timers};
+use crate::clock::Timers;
+use crate::profile::{DelayedAck, Profile};
 use crate::receive_window::ReceiveWindow;
 
 /// State by which the receiver decides when to acknowledge (`inet_csk(sk)->icsk_ack`).

@@ -9,6 +9,7 @@
 
 mod ack;
 mod ack_state;
+mod clock;
 mod congestion;
 mod endpoint;
 mod pacing;
@@ -30,11 +31,12 @@ mod transmit;
 mod undo;
 mod window;
 
+pub use clock::Timers;
 pub use congestion::{ALGORITHMS, Algorithm};
 pub use endpoint::{Endpoint, Info, UnknownAlgorithm};
 pub use profile::{
     Bursts, DelayedAck, IdleRestart, LossDetection, PROFILES, Profile, RtoRule, SocketBuffer,
-    Timers, UnknownProfile, WindowRule, check_profiles,
+    UnknownProfile, WindowRule, check_profiles,
 };
 pub use segment::{Block, Flags, SackBlocks, Segment};
 pub use sender::{Counters, Wire};

@@ -7,7 +7,8 @@
 use weir_core::{Ecn, Time, prefetch};
 
 use crate::ack_state::{AckNeed, AckState, MAX_QUICK, OwnRtt};
-use crate::profile::{DelayedAck, Profile, Timers};
+use crate::clock::Timers;
+use crate::profile::{DelayedAck, Profile};
 use crate::receive_window::{BufferedData, PIECE, ReceiveWindow};
 use crate::segment::{Block, Flags, SackBlocks, Segment};
 

@@ -2,7 +2,8 @@
 
 use weir_core::Duration;
 
-use crate::profile::{Profile, RtoRule, Timers};
+use crate::clock::Timers;
+use crate::profile::{Profile, RtoRule};
 
 /// The estimator of RFC 6298, in microseconds, or that of Linux (`tcp_rtt_estimator`): with the mean
 /// deviation's largest value of the last round trip as variance, which never makes the timeout shorter

@@ -2,7 +2,8 @@
 
 use weir_core::Duration;
 
-use crate::profile::{Profile, Timers};
+use crate::clock::Timers;
+use crate::profile::Profile;
 
 /// The window with its surroundings, brought up to date before an algorithm is called.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use weir_core::Seed;
 
 use super::*;
-use crate::profile::Timers;
+use crate::clock::Timers;
 
 /// The window that a look at the round trip goes back to is the largest since losses last set it:
 /// `bbr_update_min_rtt` changes the mode before `bbr_save_cwnd` looks at it.
