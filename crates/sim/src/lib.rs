@@ -7,6 +7,7 @@
 
 mod application;
 mod capture;
+mod check;
 mod connection;
 mod encapsulation;
 mod huge_pages;
@@ -26,4 +27,5 @@ mod sources;
 mod udp;
 
 pub use capture::PacketTap;
-pub use run::{Outcome, SimError, Simulation, check};
+pub use check::{SimError, check};
+pub use run::{Outcome, Simulation};
