@@ -105,23 +105,33 @@ impl Port {
     /// The next packet to send at `now`.
     #[inline]
     pub fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
-        if let Some(shaper) = &mut self.shaper
-            && !shaper.is_free(now)
-        {
-            return None;
-        }
-        // Left where it was written, and not moved about.
+        if self.shaper.is_some() { self.take_shaped(now, sink) } else { self.take(now, sink) }
+    }
+
+    /// The next packet of the discipline.
+    #[inline(always)]
+    fn take(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        // Left where it was written, and not moved about: there is no other way out of here.
         let taken = self.qdisc.dequeue(now, sink);
         if let Some(packet) = &taken {
-            if let Some(shaper) = &mut self.shaper {
-                shaper.charge(sink.wire_bytes(packet, &shaper.framing), now);
-            }
             let sojourn = now.since(packet.enqueued_at);
             self.sojourn.packets += 1;
             self.sojourn.total += sojourn;
             self.sojourn.max = self.sojourn.max.max(sojourn);
         }
         taken
+    }
+
+    /// The next packet of the discipline, if the shaper lets it go.
+    #[inline(never)]
+    fn take_shaped(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
+        if !self.shaper.as_mut()?.is_free(now) {
+            return None;
+        }
+        let packet = self.take(now, sink)?;
+        let shaper = self.shaper.as_mut()?;
+        shaper.charge(sink.wire_bytes(&packet, &shaper.framing), now);
+        Some(packet)
     }
 
     /// When a port that holds packets back may next send one, as found by the last dequeue; `None` if
