@@ -99,9 +99,14 @@ impl Connection {
     }
 
     /// When the timer of `end` is due; [`Time::MAX`] for never.
-    #[inline]
     pub fn next_timer(&self, end: End) -> Time {
         self.pair.timer_at(end)
+    }
+
+    /// A time before which the timer of `end` is not due; [`Time::MAX`] for never.
+    #[inline(always)]
+    pub fn timer_from(&self, end: End) -> Time {
+        self.pair.timer_from(end)
     }
 
     /// A packet for `end` will arrive shortly.

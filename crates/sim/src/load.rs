@@ -110,8 +110,20 @@ impl Load {
         }
     }
 
+    /// A time before which the timer of `end` is not due, later than `now`; [`Time::MAX`] for never.
+    #[inline(always)]
+    pub fn timer_from(&self, end: End, now: Time) -> Time {
+        if let Self::Tcp(connection) = self {
+            let from = connection.timer_from(end);
+            if from > now {
+                return from;
+            }
+        }
+        self.next_timer(end)
+    }
+
     /// When the timer of `end` is due; [`Time::MAX`] for never.
-    #[inline]
+    #[inline(never)]
     pub fn next_timer(&self, end: End) -> Time {
         let other = match self {
             Self::Tcp(connection) => return connection.next_timer(end),

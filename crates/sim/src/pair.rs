@@ -105,9 +105,14 @@ impl Pair {
     }
 
     /// When the timer of `end` is due; [`Time::MAX`] for never.
-    #[inline]
     pub fn timer_at(&self, end: End) -> Time {
         self.end(end).timer_at()
+    }
+
+    /// A time before which the timer of `end` is not due; [`Time::MAX`] for never.
+    #[inline(always)]
+    pub fn timer_from(&self, end: End) -> Time {
+        self.end(end).timer_from()
     }
 
     pub fn next_timer(&self, end: End) -> Option<Time> {

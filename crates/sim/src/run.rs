@@ -166,7 +166,7 @@ impl Simulation {
     /// browser, looks between two steps whether the run is still wanted.
     pub fn advance(&mut self, until: Time, sink: &mut dyn Sink) -> ControlFlow<()> {
         let until = until.min(self.end);
-        while let Some((now, number)) = self.network.events.next() {
+        while let Some((now, number)) = self.next_event() {
             if now > until {
                 // Belongs to the time behind this step.
                 self.network.events.set(number, now);
@@ -229,7 +229,7 @@ impl Simulation {
     fn wait_for_answers(&mut self, sink: &mut dyn Sink) {
         let give_up = self.end.saturating_add(LAST_ANSWER);
         while self.network.traffic.pings_under_way() > 0 {
-            let Some((now, number)) = self.network.events.next() else { break };
+            let Some((now, number)) = self.next_event() else { break };
             if now > give_up {
                 break;
             }
@@ -253,6 +253,30 @@ impl Simulation {
         }
         self.network.traffic.lose_pings();
         self.network.traffic.lost_pings.drain(..).for_each(|row| sink.latency(&row));
+    }
+
+    /// The next event, whose source is then no longer due.
+    #[inline(always)]
+    fn next_event(&mut self) -> Option<(Time, Source)> {
+        loop {
+            let (now, number) = self.network.events.next()?;
+            if self.sources.is_of_path(number) || !self.is_early(number, now) {
+                return Some((now, number));
+            }
+        }
+    }
+
+    /// Whether event `number` is that of a timer which is not due yet: it was set to a time
+    /// [before which it is not](Load::timer_from), and is now set to when it is.
+    #[inline(never)]
+    fn is_early(&mut self, number: Source, now: Time) -> bool {
+        let EventSource::Timer { flow, end } = self.sources.source(number) else { return false };
+        let Load::Tcp(connection) = &self.loads[flow] else { return false };
+        let due = connection.next_timer(end);
+        if due > now {
+            self.network.events.set(number, due);
+        }
+        due > now
     }
 
     #[inline(always)]
@@ -388,7 +412,7 @@ impl Simulation {
             unreachable!("only probes end at a router");
         };
         load.on_packet(packet, end, &mut self.network, now);
-        self.network.events.set(self.sources.timer(flow_id, end), load.next_timer(end));
+        self.network.events.set(self.sources.timer(flow_id, end), load.timer_from(end, now));
         if self.notes_windows {
             self.note_window(flow_id);
         }
@@ -436,7 +460,6 @@ impl Simulation {
         }
     }
 
-    #[inline]
     fn set_timer(&mut self, flow: usize, end: End) {
         let number = self.sources.timer(flow, end);
         self.network.events.set(number, self.loads[flow].next_timer(end));

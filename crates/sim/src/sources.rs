@@ -101,6 +101,12 @@ impl SourceMap {
         self.timers + 2 * flow as Source + end as Source
     }
 
+    /// Whether `number` is that of one of the path's own sources.
+    #[inline]
+    pub const fn is_of_path(&self, number: Source) -> bool {
+        number < self.timers
+    }
+
     /// The number of `source`.
     #[inline]
     pub const fn number(&self, source: EventSource) -> Source {
@@ -123,7 +129,7 @@ impl SourceMap {
     /// The source of that number.
     #[inline]
     pub const fn source(&self, number: Source) -> EventSource {
-        if number < self.timers {
+        if self.is_of_path(number) {
             EventSource::Path(number)
         } else if number < self.loads {
             let (flow, end) = end_of(number - self.timers);

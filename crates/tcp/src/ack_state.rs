@@ -40,17 +40,27 @@ pub(crate) struct AckState {
     duplicates_for: u32,
 }
 
-/// A delayed acknowledgement; both times are [`Time::MAX`] while there is none.
+/// A delayed acknowledgement. When its timer expires is computed where somebody asks: most leave before.
 #[derive(Clone, Copy, Debug)]
 struct Delayed {
-    /// When its delay is over.
-    due: Time,
-    /// When the timer notices, which may be a tick or more later.
-    fires: Time,
+    /// When the timer was set; [`Time::MAX`] while there is none.
+    set_at: Time,
+    delay: Duration,
 }
 
 impl Delayed {
-    const NONE: Self = Self { due: Time::MAX, fires: Time::MAX };
+    const NONE: Self = Self { set_at: Time::MAX, delay: Duration::ZERO };
+
+    #[inline]
+    fn is_set(&self) -> bool {
+        self.set_at < Time::MAX
+    }
+
+    /// The time that `of` makes of the timer; [`Time::MAX`] while there is none.
+    #[inline]
+    fn time(&self, of: impl Fn(Time, Duration) -> Time) -> Time {
+        if self.is_set() { of(self.set_at, self.delay) } else { Time::MAX }
+    }
 }
 
 /// Measurements of the path by the connection's own sending half.
@@ -101,7 +111,7 @@ impl AckState {
     /// Whether an acknowledgement is being delayed.
     #[inline]
     pub fn is_delayed(&self) -> bool {
-        self.delayed.fires < Time::MAX
+        self.delayed.is_set()
     }
 
     /// Whether data is acknowledged segment by segment (`tcp_in_quickack_mode`).
@@ -178,7 +188,7 @@ impl AckState {
             self.compressed_until = Time::MAX;
             return AckNeed::Now;
         }
-        if self.delayed.fires > now {
+        if self.delayed.time(|set_at, span| profile.timers.fires_at(set_at, span)) > now {
             return AckNeed::Later;
         }
         self.delayed = Delayed::NONE;
@@ -193,8 +203,14 @@ impl AckState {
 
     /// Time at which [`on_timer`](Self::on_timer) is next due; [`Time::MAX`] for never.
     #[inline]
-    pub fn timer(&self) -> Time {
-        self.delayed.fires.min(self.compressed_until)
+    pub fn timer(&self, timers: Timers) -> Time {
+        self.delayed.time(|set_at, span| timers.fires_at(set_at, span)).min(self.compressed_until)
+    }
+
+    /// A time before which [`timer`](Self::timer) is not; [`Time::MAX`] for never.
+    #[inline(always)]
+    pub fn timer_from(&self, timers: Timers) -> Time {
+        self.delayed.time(|set_at, span| timers.fires_from(set_at, span)).min(self.compressed_until)
     }
 
     /// Has the next acknowledgements, `most` at most, leave at once (`tcp_enter_quickack_mode`).
@@ -205,14 +221,25 @@ impl AckState {
     }
 
     /// Sets the timer of the delayed acknowledgement, or says that it is due at once (`tcp_send_delayed_ack`).
+    #[inline]
     pub fn delay(&mut self, delay: Duration, timers: Timers, now: Time) -> AckNeed {
-        let due = timers.due(now, delay);
-        if self.delayed.due <= timers.due(now, Duration::ZERO) + timers.whole(delay / 4) {
-            // The timer set before fires soon anyway: do not wait.
+        if self.delayed.is_set() {
+            return self.delay_again(delay, timers, now);
+        }
+        self.delayed = Delayed { set_at: now, delay };
+        AckNeed::Later
+    }
+
+    /// As [`delay`](Self::delay), where the timer is set already.
+    #[inline(never)]
+    fn delay_again(&mut self, delay: Duration, timers: Timers, now: Time) -> AckNeed {
+        let due = self.delayed.time(|set_at, span| timers.due(set_at, span));
+        if due <= timers.due(now, Duration::ZERO) + timers.whole(delay / 4) {
+            // It fires soon anyway: do not wait.
             return AckNeed::Now;
         }
-        if due < self.delayed.due {
-            self.delayed = Delayed { due, fires: timers.fires_at(now, delay) };
+        if timers.due(now, delay) < due {
+            self.delayed = Delayed { set_at: now, delay };
         }
         AckNeed::Later
     }

@@ -35,6 +35,17 @@ impl Timers {
         }
     }
 
+    /// A time before which a timer set at `now` for `span` does not fire, which takes less work to tell.
+    #[must_use]
+    #[inline]
+    pub fn fires_from(self, now: Time, span: Duration) -> Time {
+        match self {
+            // A tick that has begun counts as a whole one.
+            Self::Ticks(_) => self.due(now, span),
+            Self::Exact | Self::Wheel => now + span,
+        }
+    }
+
     /// Time of the tick at which a timer set at `now` for `span` is due. The wheel notices it later.
     #[must_use]
     #[inline]
@@ -118,11 +129,25 @@ mod tests {
         assert_eq!(fires(0, 2_016), 2_048); // 504 ticks: steps of 64, 256 ms
     }
 
+    const ALL: [Timers; 4] = [
+        Timers::Exact,
+        Timers::Wheel,
+        Timers::Ticks(Duration::from_millis(10)),
+        Timers::Ticks(Duration::from_millis(500)),
+    ];
+
     #[test]
-    fn coarse_ticks_may_be_early() {
-        let at = Timers::Ticks(Duration::from_millis(500))
-            .fires_at(Time::from_millis(499), Duration::from_secs(1));
-        assert_eq!(at, Time::from_millis(1_000));
+    fn no_timer_fires_before_the_time_that_is_told_of_it() {
+        let nows = [0, 1, 3_999_999, 4_000_000, 10_000_001, 7_777_777_777].map(Time::from_nanos);
+        let spans = [1, 200, 4_000, 9_999, 40_000, 252_000, 499_999, 3_000_000];
+        for (timers, now) in ALL.into_iter().flat_map(|timers| nows.map(|now| (timers, now))) {
+            for span in spans.map(Duration::from_micros) {
+                let (from, fires) = (timers.fires_from(now, span), timers.fires_at(now, span));
+                assert!(from <= fires, "{timers:?} at {now} for {span}: {from}, {fires}");
+                let expected = if timers == Timers::Wheel { now + span } else { fires };
+                assert_eq!(from, expected, "{timers:?} at {now} for {span}");
+            }
+        }
     }
 
     #[test]

@@ -405,6 +405,8 @@ impl Bench {
         );
         if let Some(at) = endpoint.next_timer() {
             assert!(at >= self.now, "{name}: the timer was due at {at}, now is {}", self.now);
+            let from = endpoint.timer_from();
+            assert!(from <= at, "{name}: the timer is due at {at}, and not from {from} on");
         }
         if sender.board.packets_out() > 0 {
             assert!(sender.timer(endpoint.profile()) < Time::MAX, "{name}: waits for nothing");

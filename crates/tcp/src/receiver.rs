@@ -196,8 +196,14 @@ impl Receiver {
 
     /// Time at which [`on_timer`](Self::on_timer) is next due; [`Time::MAX`] for never.
     #[inline]
-    pub fn timer(&self) -> Time {
-        self.ack.timer()
+    pub fn timer(&self, timers: Timers) -> Time {
+        self.ack.timer(timers)
+    }
+
+    /// A time before which [`timer`](Self::timer) is not; [`Time::MAX`] for never.
+    #[inline(always)]
+    pub fn timer_from(&self, timers: Timers) -> Time {
+        self.ack.timer_from(timers)
     }
 
     /// Writes acknowledgement, window, timestamp echo, ECE and SACK blocks into a segment that leaves now and has none of

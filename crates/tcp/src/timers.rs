@@ -52,6 +52,18 @@ impl SendTimers {
         }
     }
 
+    /// A time before which the timer does not expire; [`Time::MAX`] if it is not set.
+    #[inline(always)]
+    fn expires_from(&self, profile: &Profile) -> Time {
+        match self.purpose {
+            Some(_) => {
+                let span = Duration::from_micros(u64::from(self.span_us));
+                profile.timers.fires_from(self.set_at, span)
+            }
+            None => Time::MAX,
+        }
+    }
+
     /// Doubles the timeout, which has expired (RFC 6298, section 5.5).
     pub fn back_off(&mut self, profile: &Profile) {
         self.backoffs += 1;
@@ -64,6 +76,12 @@ impl Sender {
     #[inline(always)]
     pub fn timer(&self, profile: &Profile) -> Time {
         self.timers.expires(profile).min(self.pace.timer)
+    }
+
+    /// A time before which [`timer`](Self::timer) is not; [`Time::MAX`] for never.
+    #[inline(always)]
+    pub fn timer_from(&self, profile: &Profile) -> Time {
+        self.timers.expires_from(profile).min(self.pace.timer)
     }
 
     /// Purpose of the timer, if it is due at `now`.
