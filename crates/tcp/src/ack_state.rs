@@ -130,8 +130,7 @@ impl AckState {
             self.delay_us = Some(DELAY_MIN_US);
             return;
         };
-        let half = Duration::from_micros(u64::from(delay_us / 2));
-        let half = timers.whole(half).as_micros() as u32;
+        let half = timers.whole_us(u64::from(delay_us / 2)) as u32;
         if since <= u64::from(DELAY_MIN_US / 2) {
             self.delay_us = Some(half + DELAY_MIN_US / 2);
         } else if since < u64::from(delay_us) {
@@ -296,7 +295,7 @@ impl AckState {
 /// The time as Linux counts it here: in ticks.
 #[inline]
 fn ticks_us(timers: Timers, now: Time) -> u64 {
-    timers.due(now, Duration::ZERO).as_nanos() / 1_000
+    timers.whole_us(now.as_nanos() / 1_000)
 }
 
 /// Most acknowledgements that leave at once after a start or a pause (`TCP_MAX_QUICKACKS`).

@@ -195,6 +195,12 @@ impl Sender {
         self.window.nxt = self.board.nxt();
     }
 
+    /// Whether the numbers that algorithms may see are up to date.
+    pub fn is_fresh(&self, now: Time) -> bool {
+        let Window { now_us, una, nxt, .. } = self.window;
+        (now_us, una, nxt) == (now.as_nanos() / 1_000, self.board.una(), self.board.nxt())
+    }
+
     /// Opens the sending half, with the peer's receive window and the round trip of the handshake.
     ///
     /// `rtt_us` is `None` if that is not known, because the handshake needed a retransmission.

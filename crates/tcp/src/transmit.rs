@@ -14,9 +14,9 @@ use crate::timers::Timer;
 
 impl Sender {
     /// Sends new data, and lets the application write more as there is room for it
-    /// (`tcp_data_snd_check`).
+    /// (`tcp_data_snd_check`). What algorithms see is [up to date](Self::refresh).
     pub fn send_new_data(&mut self, profile: &Profile, wire: &mut impl Wire, now: Time) -> u32 {
-        self.refresh(now);
+        debug_assert!(self.is_fresh(now));
         let mut sent = self.send_buffered(Push::All, profile, wire, now);
         if self.stream.buffered.end < self.stream.written {
             self.make_room(profile);
