@@ -36,7 +36,7 @@ impl SideControl {
         let Some(known) = self.line.capacity.filter(|_| self.is_disturbed()) else { return };
         // A baseline that was raised lately may be above the shortest path.
         let is_raised = self.rerouted.is_some_and(|at| view.now.since(at) < PATH_LASTS);
-        let raised = if is_raised { self.line.foreign } else { Seconds::ZERO };
+        let raised = if is_raised { self.line.foreign.max(self.raised) } else { Seconds::ZERO };
         let error = self.packet_time() * 2.0 + raised;
         let step = match self.state {
             State::Probing => view.now.since(self.step.began),

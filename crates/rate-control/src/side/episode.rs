@@ -47,9 +47,11 @@ pub(super) struct Episode {
     first: Option<(BitsPerSecond, Seconds)>,
     /// The trial of the excess.
     pub trial: Trial,
-    /// The pulse that is under way, how many began, and since when the rate is lowered without one.
+    /// The pulse that is under way, how many began and how many the excess stayed through, and since when the rate is lowered
+    /// without one.
     pub pulse: Option<Pulse>,
     pub pulses: u32,
+    pub stayed: u32,
     pub lowered: Time,
 }
 
@@ -76,6 +78,7 @@ impl Default for Episode {
             trial: Trial::default(),
             pulse: None,
             pulses: 0,
+            stayed: 0,
             lowered: Time::ZERO,
         }
     }
@@ -141,7 +144,7 @@ impl SideControl {
         if !self.episode.wanted {
             self.begin_pulse(excess, view);
         }
-        self.rate = Some(self.pulsed(self.draining(view), view.now));
+        self.rate = Some(self.draining(view));
         (Reason::Delay, excess.as_millis())
     }
 
@@ -161,7 +164,7 @@ impl SideControl {
                 return (Reason::Delay, excess.as_millis());
             }
             if self.is_disturbed()
-                && !self.drained_at_last(view)
+                && !self.learn_at_last(view)
                 && (self.episode.trial.failed > 0 || self.fell_too_fast(excess, view))
             {
                 return self.dismiss(view);
@@ -174,7 +177,7 @@ impl SideControl {
         if self.stands_lowered(view) {
             self.begin_pulse(excess, view);
         }
-        if !self.is_pulsing(view.now)
+        if self.episode.pulse.is_none()
             && !self.sinks(view)
             && let Some(verdict) = self.doubt(excess, view)
         {
@@ -182,7 +185,7 @@ impl SideControl {
         }
         self.episode.certain &= view.certain;
         self.measure_queue(view);
-        self.rate = Some(self.pulsed(self.draining(view), view.now));
+        self.rate = Some(self.draining(view));
         (Reason::Delay, excess.as_millis())
     }
 
@@ -198,7 +201,7 @@ impl SideControl {
     }
 
     /// Whether the queue is to drain on although delays are near their baselines, since these may be made of the queue itself.
-    fn sinks(&self, view: &View<'_>) -> bool {
+    pub(super) fn sinks(&self, view: &View<'_>) -> bool {
         let tells = |time: Seconds| view.now.since(self.episode.began) < (time * 2.0).to_duration();
         view.sank || view.sinking.is_some_and(tells)
     }
@@ -241,7 +244,7 @@ impl SideControl {
             if self.is_disturbed() && self.line.capacity.is_some() {
                 self.learn_beside_foreign();
             } else {
-                self.learn_from_episode(found, took.into(), view.feedback);
+                self.learn_from_episode(found, took.into(), view);
             }
             self.tried = view.now;
             self.rate = Some(self.held(view.probes));
@@ -262,10 +265,10 @@ impl SideControl {
     }
 
     /// Learns from an episode of length `took`, in which the line carried `found`.
-    fn learn_from_episode(&mut self, found: BitsPerSecond, took: Seconds, feedback: Seconds) {
+    fn learn_from_episode(&mut self, found: BitsPerSecond, took: Seconds, view: &View<'_>) {
         // On ingress a queue of its own is one that more comes of than is let through, or that goes with a gap in that.
-        let is_own = (took > feedback && self.came_beyond_rate(found))
-            || (self.side == Side::Ingress && self.episode.pulse.is_some());
+        let is_own = (took > view.feedback && self.came_beyond_rate(found))
+            || (self.side == Side::Ingress && self.pulse_shows(view));
         if is_own {
             // It came though the line carried all that was let through.
             self.line.caution = if self.episode.wanted { self.line.caution } else { 1.0 };
@@ -364,11 +367,16 @@ impl SideControl {
     pub(super) fn reroute(&mut self, view: &View<'_>) -> (Reason, f64) {
         let excess = view.excess.unwrap_or_default();
         // A path that becomes longer time and again is one that varies.
-        let again = self.rerouted.is_some_and(|at| view.now.since(at) < PATH_LASTS);
-        if again && !self.follows_pause(view) {
+        let before = self.rerouted.replace(view.now);
+        let again = before.is_some_and(|at| view.now.since(at) < PATH_LASTS);
+        let is_new = self.follows_pause(view)
+            && self.new_path.is_none_or(|at| view.now.since(at) >= PATHS_APART);
+        if is_new {
+            self.new_path = Some(view.now);
+        } else if again {
             self.line.note_foreign(excess);
         }
-        self.rerouted = Some(view.now);
+        self.raised = excess;
         // A load that fills no line says nothing of what an unknown one carries.
         let carried = Some(self.episode.load).filter(|&load| load >= MIN_LOAD);
         self.line.capacity = self.episode.capacity.or(carried);
@@ -388,6 +396,7 @@ impl SideControl {
             // What is stuck may be stuck on the other side.
             self.episode.certain = view.alone;
         }
+        self.episode.pulse = None;
         self.episode.peak = self.episode.peak.max(overdue.by);
         self.episode.tested = view.now;
         if self.episode.certain && self.line.capacity.is_some() {
@@ -515,6 +524,8 @@ const MAX_UNMOVED: Seconds = Seconds(0.05);
 /// While a short buffer overflows, the line is taken for a faster one than it is, and one halving does not
 /// empty it.
 const MAX_TESTS: u32 = 2;
+/// Time at least between two pauses behind which there may be another path: two thirds of that between two of a satellite's.
+const PATHS_APART: Duration = Duration::from_secs(10);
 /// Time before an episode in which a pause is to have ended that it follows.
 const PAUSED_BEFORE: Duration = Duration::from_millis(500);
 /// Halvings of the rate through which an excess must not move where probes are lost.

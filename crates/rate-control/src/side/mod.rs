@@ -58,6 +58,10 @@ pub(crate) struct SideControl {
     episode: Episode,
     /// When the path was last found to have become longer.
     rerouted: Option<Time>,
+    /// By how much.
+    raised: Seconds,
+    /// When that was last behind a pause, where another path is expected.
+    new_path: Option<Time>,
     last_busy: Time,
     /// Whether the other side has hardly any traffic, and delays hardly any jitter.
     is_undisturbed: bool,
@@ -88,6 +92,8 @@ impl SideControl {
             step: Step::default(),
             episode: Episode::default(),
             rerouted: None,
+            raised: Seconds::ZERO,
+            new_path: None,
             last_busy: Time::ZERO,
             is_undisturbed: false,
             load_began: Time::ZERO,
@@ -250,7 +256,7 @@ impl SideControl {
     /// Acts on what is known at a tick, and reports a change of rate or state to `decide`.
     pub fn tick(&mut self, view: &View<'_>, decide: &mut dyn FnMut(Decision)) {
         let (reason, value) = self.advance(view);
-        self.report(reason, value, decide);
+        self.report(reason, value, view.now, decide);
     }
 
     /// Goes on after ticks stayed out for `pause`, as when the machine slept; that is told even if it changes nothing.
@@ -262,12 +268,12 @@ impl SideControl {
     ) {
         let (reason, value) = self.resume(now, pause);
         self.reported = None;
-        self.report(reason, value, decide);
+        self.report(reason, value, now, decide);
     }
 
     /// Reports a decision if the rate or the state has changed.
-    fn report(&mut self, reason: Reason, value: f64, decide: &mut dyn FnMut(Decision)) {
-        let rate = self.rate.map(BitsPerSecond::to_rate);
+    fn report(&mut self, reason: Reason, value: f64, now: Time, decide: &mut dyn FnMut(Decision)) {
+        let rate = self.rate.map(|rate| self.pulsed(rate, now).to_rate());
         if self.reported != Some((rate, self.state)) {
             self.reported = Some((rate, self.state));
             decide(Decision { side: self.side, rate, state: self.state, reason, value });
@@ -311,7 +317,10 @@ impl SideControl {
 
     /// Counts what the rate let through since the last tick; an open side let through more than came.
     fn note_granted(&mut self, view: &View<'_>) {
-        let rate = self.rate.unwrap_or_else(|| self.load() * OPEN_FACTOR);
+        let rate = match self.rate {
+            Some(rate) => self.pulsed(rate, view.now),
+            None => self.load() * OPEN_FACTOR,
+        };
         self.granted_bytes += rate.0 / 8.0 * Seconds::from(view.elapsed).0;
         let traffic = Traffic { bytes: self.granted_bytes as u64, ..Traffic::default() };
         self.granted.note(view.now, traffic);

@@ -1,14 +1,15 @@
 //! A pulse: for a moment little is let through, and a queue of this side's is gone after that.
 //!
-//! Where a line goes on behind a pause, delays are often longer: the path is, or the line became slower and has a queue. A gap of
+//! Delays may be longer since the path is, as behind a satellite's pause, or since the line became slower and has a queue. A gap of
 //! some milliseconds in what is let through drains a short queue in front of the line, and leaves it in the shaper; no path
 //! becomes shorter by it. A rate that is lowered until that shows costs connections packets and, with these, their windows; a gap
-//! that is shorter than a round trip does not.
+//! that is shorter than a round trip mostly does not.
 
 use weir_core::{Duration, Time};
 
+use super::trial::LOST_WITHIN;
 use super::{SideControl, View};
-use crate::contract::{Reason, Side, TICK};
+use crate::contract::{Reason, Side, State, TICK};
 use crate::quantities::{BitsPerSecond, Seconds};
 
 /// One pulse of an episode.
@@ -33,16 +34,16 @@ impl Pulse {
         Self { from: now, until: now.saturating_add(length), share, excess }
     }
 
-    /// The middle of it.
-    fn middle(&self) -> Time {
-        self.from.saturating_add(Duration::from_nanos(self.until.since(self.from).as_nanos() / 2))
+    /// Time that it takes.
+    fn length(&self) -> Duration {
+        self.until.since(self.from)
     }
 }
 
 impl SideControl {
     /// Begins a pulse if `excess` may be that of a longer path, and the episode has not had many of them.
     pub(super) fn begin_pulse(&mut self, excess: Seconds, view: &View<'_>) {
-        let is_known = self.episode.capacity.is_some();
+        let is_known = self.episode.capacity.is_some() && !self.sinks(view);
         let samples = view.delays.newest(STANDS_FOR, view.now).count();
         if is_known
             && samples >= MIN_SAMPLES_BEFORE
@@ -54,16 +55,11 @@ impl SideControl {
         }
     }
 
-    /// Whether little is let through for a pulse at this moment.
-    pub(super) fn is_pulsing(&self, now: Time) -> bool {
-        self.episode.pulse.is_some_and(|pulse| now < pulse.until)
-    }
-
-    /// The rate at this moment if it is `rate` without a pulse.
+    /// The rate that is let through at `now`, where the rate is `rate` without a pulse.
     pub(super) fn pulsed(&self, rate: BitsPerSecond, now: Time) -> BitsPerSecond {
-        match self.episode.pulse.filter(|_| self.is_pulsing(now)) {
-            Some(pulse) => self.bounded(rate * pulse.share),
-            None => rate,
+        match self.episode.pulse.filter(|pulse| now < pulse.until) {
+            Some(pulse) if self.state == State::BackingOff => self.bounded(rate * pulse.share),
+            _ => rate,
         }
     }
 
@@ -81,37 +77,89 @@ impl SideControl {
         range(samples).is_some_and(|(least, most)| self.is_unmoved(least, most, view))
     }
 
+    /// Whether half of the gap of the pulse under way can have come through the line by now, a round trip later.
+    pub(super) fn pulse_shows(&self, view: &View<'_>) -> bool {
+        self.episode.pulse.is_some_and(|pulse| {
+            let half = Seconds::from(pulse.length()) / 2.0;
+            view.now.since(pulse.from) >= (view.feedback + half).to_duration()
+        })
+    }
+
     /// Ends the pulse under way once its effect is known; the verdict if the excess is no queue.
     pub(super) fn judge_pulse(&mut self, view: &View<'_>) -> Option<(Reason, f64)> {
         let pulse = self.episode.pulse?;
-        // Behind a line the gap shows a round trip later, and what waited for that line takes its time too; in front of it the answer
-        // to a probe does.
-        let trip = view.feedback + pulse.excess;
-        let (lag, answer) = match self.side {
-            Side::Egress => (Seconds::ZERO, trip),
-            Side::Ingress => (trip, Seconds::ZERO),
+        let (from, to) = self.shown(&pulse, view);
+        // In front of the line the answer to a probe is out for as long.
+        let answer = match self.side {
+            Side::Egress => view.feedback + pulse.excess,
+            Side::Ingress => Seconds::ZERO,
         };
-        let from = pulse.middle().saturating_add(lag.to_duration());
-        let to = pulse.until.saturating_add((lag + SHOWS).to_duration());
         if view.now < to.saturating_add(answer.to_duration()) {
             return None;
         }
         self.episode.pulse = None;
         self.episode.lowered = pulse.until;
+        if !view.certain
+            || self.sinks(view)
+            || self.episode.trial.proven
+            || view.delays.lost_within(LOST_WITHIN, view.now) > 0
+            || !self.was_gap(&pulse, view)
+        {
+            return None;
+        }
         let at = self.seen_at();
         let samples = view.delays.newest(LOOK_BACK, view.now);
         let shown = samples.filter(|sample| (from..=to).contains(&at(sample)));
         let shown: Vec<Seconds> = shown.map(|sample| sample.of(self.side)).collect();
         let (least, most) = range(shown.iter().copied()).filter(|_| shown.len() >= MIN_SAMPLES)?;
-        let is_left = least >= pulse.excess * STAYS || least > view.threshold;
-        if !is_left || most > pulse.excess / STAYS {
+        if least < pulse.excess * STAYS || most > pulse.excess / STAYS {
             return None;
         }
-        if self.is_disturbed() {
-            self.episode.trial.foreign = self.episode.trial.foreign.max(most);
-            return Some(self.dismiss(view));
+        self.episode.stayed += 1;
+        if !self.is_disturbed() {
+            return Some(self.reroute(view));
         }
-        Some(self.reroute(view))
+        self.episode.trial.foreign = self.episode.trial.foreign.max(most);
+        // What comes and goes by itself may have stayed by chance.
+        (self.episode.stayed > 1).then(|| self.dismiss(view))
+    }
+
+    /// From and until when samples show what the gap did: from its middle on, until a queue may have come back.
+    fn shown(&self, pulse: &Pulse, view: &View<'_>) -> (Time, Time) {
+        let lag = self.pulse_lag(pulse, view);
+        let middle = lag + Seconds::from(pulse.length()) / 2.0;
+        (
+            pulse.from.saturating_add(middle.to_duration()),
+            pulse.until.saturating_add((lag + SHOWS).to_duration()),
+        )
+    }
+
+    /// Time until the gap is where samples show it: on ingress a round trip, in which what waited for the line is waited for, too.
+    fn pulse_lag(&self, pulse: &Pulse, view: &View<'_>) -> Seconds {
+        match self.side {
+            Side::Egress => Seconds::ZERO,
+            Side::Ingress => view.feedback + pulse.excess,
+        }
+    }
+
+    /// Whether so little crossed in the gap that a queue would have drained: a load that is less than is let through, or that does
+    /// not heed it, leaves none; nor does a line with a queue on ingress, which goes on.
+    fn was_gap(&self, pulse: &Pulse, view: &View<'_>) -> bool {
+        let (from, to) = match self.side {
+            Side::Egress => (pulse.from, pulse.until),
+            // Senders take some time more or less to heed it.
+            Side::Ingress => {
+                let lag = self.pulse_lag(pulse, view);
+                let early = (lag - Seconds::from(TICK)).max(Seconds::ZERO).to_duration();
+                let late = (lag + SHOWS).to_duration();
+                (pulse.from.saturating_add(early), pulse.until.saturating_add(late))
+            }
+        };
+        let crossed = self.line.capacity.zip(self.history.bytes_between(from, to));
+        crossed.is_some_and(|(capacity, bytes)| {
+            let drained = Seconds::from(to.since(from)) - capacity.time_for_bits(bytes * 8.0);
+            drained >= pulse.excess * STAYS
+        })
     }
 }
 
@@ -131,10 +179,10 @@ const MAX_PULSED: Seconds = Seconds(0.04);
 const MAX_PULSES: u32 = 3;
 /// Time for which an excess is to stand before the next pulse.
 const STANDS_FOR: Duration = Duration::from_millis(100);
+/// Samples in that time that make out where it stood: as many as three sources give.
+const MIN_SAMPLES_BEFORE: usize = 3;
 /// Share of the excess that a longer path leaves at least.
 const STAYS: f64 = 0.7;
-/// Samples in that time that make out where it stood: as three sources give that are all there.
-const MIN_SAMPLES_BEFORE: usize = 3;
 /// Samples that are to show it.
 const MIN_SAMPLES: usize = 2;
 /// Time for which the gap shows behind its end: two ticks, in which a queue does not come back.

@@ -127,7 +127,7 @@ impl SideControl {
                 self.episode.trial.foreign = Seconds::ZERO;
                 self.try_anew(excess, 0, view);
             }
-            Finding::Unmoved(_) if self.drained_at_last(view) => self.try_anew(excess, 0, view),
+            Finding::Unmoved(_) if self.learn_at_last(view) => self.try_anew(excess, 0, view),
             Finding::Unmoved(most) if self.episode.trial.failed + 1 >= TRIALS => {
                 self.episode.trial.foreign = self.episode.trial.foreign.max(most);
                 if self.is_stuck(view) && self.is_level(view) {
@@ -196,11 +196,20 @@ impl SideControl {
         Finding::Unmoved(self.left(sure, needed / MARGIN, view))
     }
 
-    /// Whether an excess that stayed in one trial falls in the next as a queue does in front of a line that became just as slow as
-    /// the rate of the first; if so, that is what the line carries.
-    pub(super) fn drained_at_last(&mut self, view: &View<'_>) -> bool {
+    /// Learns what the line carries if an excess that stayed in one trial falls in the next as a queue does; whether it does.
+    pub(super) fn learn_at_last(&mut self, view: &View<'_>) -> bool {
+        let found = self.found_at_last(view);
+        if let Some(carried) = found {
+            self.learn_lower(|_| carried);
+        }
+        found.is_some()
+    }
+
+    /// What the line carries if it became just as slow as the rate of a trial that the excess stayed in: in the next one the excess
+    /// falls as that line drains.
+    fn found_at_last(&self, view: &View<'_>) -> Option<BitsPerSecond> {
         let trial = &self.episode.trial;
-        let Some(carried) = trial.carried.filter(|_| trial.failed > 0) else { return false };
+        let carried = trial.carried.filter(|_| trial.failed > 0)?;
         let at = self.seen_at();
         let mut samples: Vec<(Time, Seconds)> =
             self.samples(view).map(|sample| (at(sample), sample.of(self.side))).collect();
@@ -208,23 +217,21 @@ impl SideControl {
         // What is gone falls no further.
         let gone = samples.iter().position(|&(_, excess)| excess <= view.clear());
         samples.truncate(gone.map_or(samples.len(), |gone| gone + 1));
-        let (Some(&(from, first)), Some(&(to, last))) = (samples.first(), samples.last()) else {
-            return false;
-        };
-        let Some(bytes) = self.let_through(from, to, view) else { return false };
+        let (&(from, first), &(to, last)) = (samples.first()?, samples.last()?);
+        let bytes = self.let_through(from, to, view)?;
         let drained = Seconds::from(to.since(from)) - carried.time_for_bits(bytes * 8.0);
         let fell = first - last;
         let steps = samples.windows(2).map(|pair| pair[0].1 - pair[1].1);
         let longest_step = steps.fold(Seconds::ZERO, Seconds::max);
-        let is_queue = fell >= MIN_DRAINED
+        // Of a line with a queue more comes than was let through before.
+        let comes_of_queue = self.side == Side::Egress || !self.is_as_granted(from, to, view);
+        let is_queue = comes_of_queue
+            && fell >= MIN_DRAINED
             && fell >= drained / MARGIN
             && fell <= drained * MAX_FALL
             // The delay of a path jumps.
             && longest_step <= fell * MAX_STEP_SHARE;
-        if is_queue {
-            self.learn_lower(|_| carried);
-        }
-        is_queue
+        is_queue.then_some(carried)
     }
 
     /// Whether an episode lasts for longer than most queues do.
@@ -463,6 +470,6 @@ const AS_GRANTED: f64 = 0.12;
 /// Share of an excess within which it is rather that of a longer path, which has a test of its own.
 const LONGER_PATH_SHARE: f64 = 0.2;
 /// Time within which a lost probe may tell of a full buffer.
-const LOST_WITHIN: Duration = Duration::from_millis(500);
+pub(super) const LOST_WITHIN: Duration = Duration::from_millis(500);
 /// Time for which samples are looked back at.
 const LOOK_BACK: Duration = Duration::from_secs(3);
