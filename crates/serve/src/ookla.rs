@@ -123,13 +123,13 @@ pub(crate) async fn serve(
             Command::Download(bytes) => {
                 match server.begin_request("ookla", Direction::Down, ends.client) {
                     Ok(test) => load(server, test, download(&mut stream, bytes)).await?,
-                    Err(refusal) => return refuse::told_on(stream, refusal).await,
+                    Err(refusal) => return refuse::told_on(server, stream, refusal).await,
                 }
             }
             Command::Upload { total, rest } => {
                 match server.begin_request("ookla", Direction::Up, ends.client) {
                     Ok(test) => load(server, test, upload(&mut stream, rest)).await?,
-                    Err(refusal) => return refuse::told_on(stream, refusal).await,
+                    Err(refusal) => return refuse::told_on(server, stream, refusal).await,
                 }
                 stream.write_all(uploaded(total, unix_ms()).as_bytes()).await?;
             }

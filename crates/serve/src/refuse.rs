@@ -54,23 +54,30 @@ where
 {
     // What is not read when a connection is closed resets it, and the answer with it.
     let _ = stream.read(&mut [0; MAX_LINE_BYTES]).await?;
-    stream.write_all(format!("ERROR {refusal}\n").as_bytes()).await
+    tell(&mut stream, refusal).await
 }
 
 /// Answers a command in Ookla's protocol, and ends once the client has read that or has had its time.
-pub(crate) async fn told_on<S>(mut stream: S, refusal: Refusal) -> io::Result<()>
+pub(crate) async fn told_on<S>(server: &Shared, mut stream: S, refusal: Refusal) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let told = async {
-        stream.write_all(format!("ERROR {refusal}\n").as_bytes()).await?;
+        tell(&mut stream, refusal).await?;
         stream.shutdown().await?;
-        // Who uploads is in the midst of it. What is not read when a connection is closed resets it, and the answer with it.
+        // Who uploads is in the midst of it. What is not read when a connection is closed resets it, and the answer with it: that is
+        // spared a few at a time.
+        let Ok(_turn) = server.refusing.try_acquire() else { return Ok(()) };
         let mut unwanted = vec![0; 64 << 10];
         while stream.read(&mut unwanted).await? > 0 {}
         Ok(())
     };
-    timeout(MAX_REFUSAL_DURATION, told).await?
+    timeout(MAX_REFUSAL_DURATION, told).await.unwrap_or(Ok(()))
+}
+
+/// Says in Ookla's protocol why something is not served.
+async fn tell(stream: &mut (impl AsyncWrite + Unpin), refusal: Refusal) -> io::Result<()> {
+    stream.write_all(format!("ERROR {refusal}\n").as_bytes()).await
 }
 
 /// Answers the first request, over HTTP/1 or HTTP/2, and ends: with 503, but for questions about the server.
