@@ -321,15 +321,8 @@ impl SideControl {
     /// probes are lost it may be a full buffer that is still overrun, and the rate is halved once more before
     /// that is believed.
     fn test(&mut self, view: &View<'_>) -> Option<(Reason, f64)> {
-        // A trial that failed has halved the rate as well.
-        let (halvings, since) = match self.episode.trial.failed {
-            0 => (self.episode.tests, self.episode.tested),
-            failed => {
-                (self.episode.tests + failed, self.episode.tested.max(self.episode.trial.since))
-            }
-        };
         let span = Seconds::from(UNMOVED_SPAN) + view.feedback * 2.0;
-        if view.now.since(since) < span.to_duration() {
+        if view.now.since(self.episode.tested) < span.to_duration() {
             return (self.episode.tests > 0)
                 .then_some((Reason::Test, UNMOVED_SPAN.as_millis_f64()));
         }
@@ -342,7 +335,7 @@ impl SideControl {
             return None;
         }
         let overrun = view.delays.lost_within(UNMOVED_SPAN, view.now) > 0;
-        if halvings >= if overrun { MAX_TESTS_WITH_LOSS } else { MAX_TESTS } {
+        if self.episode.tests >= if overrun { MAX_TESTS_WITH_LOSS } else { MAX_TESTS } {
             return Some(self.reroute(view));
         }
         self.episode.tests += 1;
@@ -527,7 +520,7 @@ const MAX_TESTS: u32 = 2;
 /// Time at least between two pauses behind which there may be another path: two thirds of that between two of a satellite's.
 const PATHS_APART: Duration = Duration::from_secs(10);
 /// Time before an episode in which a pause is to have ended that it follows.
-const PAUSED_BEFORE: Duration = Duration::from_millis(500);
+const PAUSED_BEFORE: Duration = Duration::from_secs(2);
 /// Halvings of the rate through which an excess must not move where probes are lost.
 ///
 /// A line that became more than ten times slower is rarer than one that took another route and loses packets.

@@ -1,7 +1,7 @@
 //! A pulse: for a moment little is let through, and a queue of this side's is gone after that.
 //!
-//! Delays may be longer since the path is, as behind a satellite's pause, or since the line became slower and has a queue. A gap of
-//! some milliseconds in what is let through drains a short queue in front of the line, and leaves it in the shaper; no path
+//! Behind a pause of the line delays may be longer since the path is, as a satellite's, or since the line became slower and has a
+//! queue. A gap of some milliseconds in what is let through drains a short queue in front of the line, and leaves it in the shaper; no path
 //! becomes shorter by it. A rate that is lowered until that shows costs connections packets and, with these, their windows; a gap
 //! that is shorter than a round trip mostly does not.
 
@@ -41,11 +41,12 @@ impl Pulse {
 }
 
 impl SideControl {
-    /// Begins a pulse if `excess` may be that of a longer path, and the episode has not had many of them.
+    /// Begins a pulse if `excess` may be that of a longer path behind a pause, and the episode has not had many of them.
     pub(super) fn begin_pulse(&mut self, excess: Seconds, view: &View<'_>) {
         let is_known = self.episode.capacity.is_some() && !self.sinks(view);
         let samples = view.delays.newest(STANDS_FOR, view.now).count();
         if is_known
+            && self.follows_pause(view)
             && samples >= MIN_SAMPLES_BEFORE
             && excess <= MAX_PULSED
             && self.episode.pulses < MAX_PULSES

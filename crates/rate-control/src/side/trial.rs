@@ -19,7 +19,7 @@ use crate::source::Sample;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trial {
     /// When it began.
-    pub since: Time,
+    since: Time,
     /// Excess when it began.
     excess: Seconds,
     /// What the line was known to carry when it began; `None` before the first trial of an episode.

@@ -66,7 +66,7 @@ const FIRST_CONGESTION: &str = "\
     2980 37.360 backing_off delay 3.44
     3000 37.888 backing_off delay 4.31";
 
-/// At 10 s the path becomes 30 ms longer: a gap of three ticks is let through, and the excess stays.
+/// At 10 s the path becomes 30 ms longer: the rate is halved twice, and the excess stays.
 #[test]
 fn a_longer_path_to_the_word() {
     let mut line = loaded(Mode::Ping, Egress);
@@ -87,16 +87,33 @@ const LONGER_PATH: &str = "\
     10160 28.273 backing_off delay 32.06
     10180 29.026 backing_off delay 31.03
     10200 28.570 backing_off delay 30.00
-    10220 10.686 backing_off delay 30.00
-    10240 11.381 backing_off delay 30.00
-    10260 12.082 backing_off delay 30.00
-    10280 30.491 backing_off delay 30.00
-    10300 29.840 backing_off delay 30.00
-    10320 27.261 backing_off delay 30.00
-    10340 21.986 backing_off delay 30.00
-    10360 19.378 backing_off delay 30.00
-    10380 21.050 backing_off delay 30.00
-    10400 39.366 loaded reroute 30.00";
+    10220 26.714 backing_off delay 30.00
+    10240 25.337 backing_off delay 30.00
+    10260 24.522 backing_off delay 30.00
+    10280 24.997 backing_off delay 30.00
+    10300 25.764 backing_off delay 30.00
+    10320 25.385 backing_off delay 30.00
+    10340 24.342 backing_off delay 30.00
+    10360 23.833 backing_off delay 30.00
+    10380 24.065 backing_off delay 30.00
+    10400 24.405 backing_off delay 30.00
+    10420 24.601 backing_off delay 30.00
+    10440 24.549 backing_off delay 30.00
+    10460 24.406 backing_off delay 30.00
+    10480 24.338 backing_off delay 30.00
+    10500 24.351 backing_off delay 30.00
+    10520 24.401 backing_off delay 30.00
+    10540 24.431 backing_off delay 30.00
+    10560 24.426 backing_off delay 30.00
+    10580 24.408 backing_off delay 30.00
+    10600 24.397 backing_off delay 30.00
+    10620 24.398 backing_off delay 30.00
+    10640 24.404 backing_off delay 30.00
+    10660 24.409 backing_off delay 30.00
+    10680 24.409 backing_off delay 30.00
+    10700 12.204 backing_off test 250.00
+    11040 6.102 backing_off test 250.00
+    11380 39.366 loaded reroute 30.00";
 
 /// At 10 s the line becomes four times as fast: nine steps of probing find it, the next queue its rate.
 #[test]
