@@ -4,12 +4,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out=target/playground
 mkdir -p "$out"
-# Small before fast: a page is loaded oftener than a run is waited for; what reads a text once is smaller still. Checks of
-# overflow stay as in every release. To strip symbols here would strip also the list of the module's target features, which
-# weir-bindgen reads; it takes names out itself.
+# Small before fast: a page is loaded oftener than a run is waited for; what reads a text once, or looks at a line fifty times
+# a second, is smaller still. Checks of overflow stay as in every release. To strip symbols here would strip also the list of
+# the module's target features, which weir-bindgen reads; it takes names out itself.
 CARGO_PROFILE_RELEASE_OPT_LEVEL=s CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 \
     CARGO_PROFILE_RELEASE_STRIP=debuginfo tools/wasm-cargo.sh build --release -p weir-wasm \
-    --config 'profile.release.package.weir-scenario.opt-level="z"'
+    --config 'profile.release.package.weir-scenario.opt-level="z"' \
+    --config 'profile.release.package.weir-rate-control.opt-level="z"'
 cargo build --release --locked --quiet --manifest-path tools/bindgen/Cargo.toml --target-dir target/bindgen
 target/bindgen/release/weir-bindgen target/wasm/wasm32-unknown-unknown/release/weir_wasm.wasm "$out"
 python3 tools/licences.py wasm32-unknown-unknown weir-wasm >"$out/licences.txt"
