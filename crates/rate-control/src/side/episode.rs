@@ -327,10 +327,7 @@ impl SideControl {
                 .then_some((Reason::Test, UNMOVED_SPAN.as_millis_f64()));
         }
         self.episode.tested = view.now;
-        let samples = view.delays.newest(UNMOVED_SPAN, view.now).map(|sample| sample.of(self.side));
-        let is_unmoved =
-            range(samples).is_some_and(|(least, most)| self.is_unmoved(least, most, view));
-        if !is_unmoved {
+        if !self.is_unmoved(UNMOVED_SPAN, view) {
             self.episode.tests = 0;
             return None;
         }
@@ -350,8 +347,10 @@ impl SideControl {
         !self.varies() && view.pauses.within(Time::from_nanos(before), began) > Seconds::ZERO
     }
 
-    /// Whether an excess between `least` and `most` stays.
-    pub(super) fn is_unmoved(&self, least: Seconds, most: Seconds, view: &View<'_>) -> bool {
+    /// Whether the excess stayed as it is for `span`.
+    pub(super) fn is_unmoved(&self, span: Duration, view: &View<'_>) -> bool {
+        let samples = view.delays.newest(span, view.now).map(|sample| sample.of(self.side));
+        let Some((least, most)) = range(samples) else { return false };
         let chance = (view.threshold - self.line.foreign).max(self.mode.threshold) * CLEAR_SHARE;
         most - least <= (least * UNMOVED_SHARE).min(MAX_UNMOVED).max(chance)
     }

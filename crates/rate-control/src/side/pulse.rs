@@ -67,15 +67,11 @@ impl SideControl {
     /// Whether the excess has stood since a lowered rate shows in it, and is not tried by anything yet.
     pub(super) fn stands_lowered(&self, view: &View<'_>) -> bool {
         let shows = Seconds::from(STANDS_FOR) + view.feedback * 2.0;
-        if self.episode.pulse.is_some()
-            || self.episode.tests > 0
-            || self.episode.trial.failed > 0
-            || view.now.since(self.episode.lowered) < shows.to_duration()
-        {
-            return false;
-        }
-        let samples = view.delays.newest(STANDS_FOR, view.now).map(|sample| sample.of(self.side));
-        range(samples).is_some_and(|(least, most)| self.is_unmoved(least, most, view))
+        self.episode.pulse.is_none()
+            && self.episode.tests == 0
+            && self.episode.trial.failed == 0
+            && view.now.since(self.episode.lowered) >= shows.to_duration()
+            && self.is_unmoved(STANDS_FOR, view)
     }
 
     /// Whether half of the gap of the pulse under way can have come through the line by now, a round trip later.
