@@ -2,6 +2,7 @@
 
 mod foreign;
 mod line;
+mod pulses;
 mod transcripts;
 
 use line::Line;

@@ -49,6 +49,8 @@ impl SideControl {
             && self.follows_pause(view)
             && samples >= MIN_SAMPLES_BEFORE
             && excess <= MAX_PULSED
+            // A packet more or less is to tell nothing.
+            && self.packet_time() <= excess * (1.0 - STAYS)
             && self.episode.pulses < MAX_PULSES
         {
             self.episode.pulses += 1;

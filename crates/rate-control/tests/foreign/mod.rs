@@ -106,42 +106,6 @@ fn a_path_that_jitters_may_become_longer() {
     }
 }
 
-/// A download of 100 Mbit/s whose line pauses for 0.1 s and goes on over a path that is some ms longer, with so much of its
-/// capacity. Every 20 ms from the pause on: the queue in ms and the share of the line that is let through.
-fn behind_pause(longer_ms: f64, slower: f64) -> Vec<(f64, f64)> {
-    let mut line = loaded(Mode::Ping, Side::Ingress);
-    line.foreign_ms = vec![0.0; 30_000];
-    line.run(12_000);
-    let capacity = std::mem::take(&mut line.capacity[1]);
-    line.run(100);
-    line.capacity[1] = capacity * slower;
-    line.foreign_ms.iter_mut().for_each(|ms| *ms += longer_ms);
-    let mut after_tick = || {
-        line.run(20);
-        let let_through = line.rate(Side::Ingress).unwrap() * 1e6 / line.capacity[1];
-        (line.queue_ms(Side::Ingress), let_through)
-    };
-    (0..200).map(|_| after_tick()).collect()
-}
-
-/// A gap of some ticks tells that no queue stands behind a pause, before connections lose their windows to a lower rate.
-#[test]
-fn a_longer_path_behind_a_pause_costs_half_a_second() {
-    for longer_ms in [8.0, 12.0, 20.0, 30.0] {
-        let seen = behind_pause(longer_ms, 1.0);
-        // A third of it is what the pause itself left.
-        let lowered = seen.iter().filter(|(_, let_through)| *let_through < 0.9).count();
-        assert!(lowered <= 25, "{longer_ms} ms: {lowered} ticks");
-    }
-    // A slower line is found all the same, and calm within 2 s.
-    for slower in [0.6, 0.8] {
-        let calm = &behind_pause(8.0, slower)[100..];
-        let mean = |of: fn(&(f64, f64)) -> f64| calm.iter().map(of).sum::<f64>() / 100.0;
-        let (queue, let_through) = (mean(|one| one.0), mean(|one| one.1));
-        assert!(queue < 10.0 && let_through > 0.9, "{slower}: {queue} ms, {let_through}");
-    }
-}
-
 /// Mean queue in ms and used share of a line of 40 Mbit/s up and 100 down, from 10 s of a load on, for a minute.
 fn shaped(mut line: Line, shape: Shape, side: Side, seed: u64) -> (f64, f64) {
     line.foreign_ms = shape.course(75_000, seed);

@@ -29,6 +29,8 @@ pub struct Line {
     /// From and until when, in ms, the line carries nothing at all, and what is on its way waits; senders, which wait for
     /// acknowledgements, pause as long a round trip later.
     pub pause_ms: std::ops::Range<u64>,
+    /// Bytes of the packets that what is sent comes in; fluids have none.
+    pub packet_bytes: f64,
     /// The controller is not looked after.
     pub asleep: bool,
     pub now_ms: u64,
@@ -41,6 +43,8 @@ pub struct Line {
     queues: [f64; 2],
     /// Bytes that wait in the shaper; the sender keeps at most a window's worth under way.
     shaped: [f64; 2],
+    /// Bytes that are sent as the next packet.
+    begun: [f64; 2],
     /// Share of what is offered that is lost at present, and probes that are due to be lost.
     lost_share: [f64; 2],
     lost: f64,
@@ -69,6 +73,7 @@ impl Line {
             limit: 1e6,
             loses_probes: false,
             pause_ms: 0..0,
+            packet_bytes: 0.0,
             asleep: false,
             now_ms: 0,
             log: Vec::new(),
@@ -76,6 +81,7 @@ impl Line {
             rates: [None; 2],
             queues: [0.0; 2],
             shaped: [0.0; 2],
+            begun: [0.0; 2],
             lost_share: [0.0; 2],
             lost: 0.0,
             crossed: [0.0; 2],
@@ -138,7 +144,8 @@ impl Line {
         self.foreign_ms.get(self.now_ms as usize % count).copied().unwrap_or(0.0)
     }
 
-    fn crossed_line(&self, side: Side) -> f64 {
+    /// Bytes that crossed a side of the line, or entered its queue on egress, since the beginning.
+    pub fn crossed_line(&self, side: Side) -> f64 {
         self.crossed[side as usize]
     }
 
@@ -150,17 +157,30 @@ impl Line {
         let acknowledged = self.now_ms.saturating_sub(self.base_ms[0] as u64);
         let wanted = if self.pause_ms.contains(&acknowledged) { 0.0 } else { self.demand[n] / 8e3 };
         let allowed = self.rates[n].map_or(f64::INFINITY, |bps| bps / 8e3);
-        let offered = wanted.min(allowed);
-        self.shaped[n] = if wanted > allowed { 1e5 } else { 0.0 };
+        let offered = self.in_packets(n, wanted.min(allowed));
         let over = (self.queues[n] + offered - self.limit).max(0.0);
         self.lost_share[n] = if over > 0.0 { over / offered } else { 0.0 };
         self.queues[n] += offered - over;
         let carried = self.queues[n].min(could);
         self.queues[n] -= carried;
+        // On ingress nothing waits for a rate that less arrives than.
+        let waits = side == Side::Egress || carried >= allowed * 0.999;
+        self.shaped[n] = if wanted > allowed && waits { 1e5 } else { 0.0 };
         self.crossed[n] += match side {
             Side::Egress => offered,
             Side::Ingress => carried,
         };
+    }
+
+    /// What is sent of `bytes` by now: whole packets.
+    fn in_packets(&mut self, n: usize, bytes: f64) -> f64 {
+        if self.packet_bytes == 0.0 {
+            return bytes;
+        }
+        self.begun[n] += bytes;
+        let sent = (self.begun[n] / self.packet_bytes).floor() * self.packet_bytes;
+        self.begun[n] -= sent;
+        sent
     }
 
     fn probe(&mut self) {
