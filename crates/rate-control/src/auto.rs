@@ -1,5 +1,6 @@
 //! Weir's own controller: both sides, and whose queue it is.
 
+mod suspects;
 mod threshold;
 
 use weir_core::{Duration, Rate, Time};
@@ -15,6 +16,7 @@ use crate::quantities::{BitsPerSecond, Seconds};
 use crate::side::{Inputs, MIN_LOAD, SideControl, View};
 use crate::source::{RTT_HALF, Sample};
 use crate::surge::Surge;
+use suspects::NOTICEABLE_SHARE;
 
 /// Finds the rates of both sides by itself.
 ///
@@ -34,6 +36,8 @@ pub struct Auto {
     /// What varies while neither side has traffic.
     idle: IdleDelays,
     surge: Surge,
+    /// Whose queue there is, where both sides may have made it and something tells.
+    known: Option<Side>,
     /// Whether the line has had no load for so long that probes rest.
     asleep: bool,
 }
@@ -67,86 +71,9 @@ impl Auto {
             pauses: Pauses::new(),
             idle: IdleDelays::default(),
             surge: Surge::default(),
+            known: None,
             asleep: false,
         }
-    }
-
-    /// The sides that may have made a queue, where the two ways are not told apart.
-    fn suspects(&self, excess: Seconds, now: Time) -> Suspects {
-        let only = |side: Side| Suspects { sides: Side::ALL.map(|one| one == side), certain: true };
-        // What stirs the line, or was found to be at fault and is still at it, is at fault.
-        let feedback = self.feedback(now);
-        for busy in [SideControl::is_disturbing, SideControl::is_trying] {
-            let busy = Side::ALL.map(|side| busy(&self.sides[side as usize], feedback, now));
-            if busy[0] != busy[1] {
-                return only(if busy[0] { Side::Egress } else { Side::Ingress });
-            }
-        }
-        let usage = self.usage();
-        let pressing = usage.map(|usage| usage >= PRESSING_SHARE);
-        match pressing {
-            [true, false] => only(Side::Egress),
-            [false, true] => only(Side::Ingress),
-            [false, false] => {
-                let most = if usage[1] > usage[0] { Side::Ingress } else { Side::Egress };
-                let sides =
-                    only(most).sides.map(|is| is && usage[most as usize] >= NOTICEABLE_SHARE);
-                Suspects { sides, certain: true }
-            }
-            [true, true] => match [0, 1].map(|side| self.sides[side].capacity().is_some()) {
-                // The one that is not shaped yet; of two, the one with more traffic.
-                [true, false] => only(Side::Ingress),
-                [false, true] => only(Side::Egress),
-                [false, false] => {
-                    let more = self.sides[1].load() > self.sides[0].load();
-                    only(if more { Side::Ingress } else { Side::Egress })
-                }
-                // Both are lowered, but neither forgets what its line carries until it must be one of them.
-                [true, true] => Suspects { sides: [true; 2], certain: excess >= UNDENIABLE },
-            },
-        }
-    }
-
-    /// Whether this side may be why answers stay out.
-    fn may_be(&self, side: Side, now: Time) -> bool {
-        // As long as as much arrives as before, nothing is stuck on the way in. What arrives at a rate that was
-        // lowered since tells nothing.
-        let arrives = side == Side::Ingress
-            && self.sides[1].state() != State::BackingOff
-            && self.sides[1]
-                .rate()
-                .is_some_and(|rate| self.sides[1].load() >= rate * ARRIVES_SHARE);
-        !arrives
-            && self.usage()[side as usize] >= NOTICEABLE_SHARE
-            && self.suspects(UNDENIABLE, now).sides[side as usize]
-    }
-
-    /// The share of each side's rate that is used. Of sides without a rate, the load beside the other's.
-    fn usage(&self) -> [f64; 2] {
-        let loads = [0, 1].map(|side| self.sides[side].load());
-        let long = [0, 1].map(|side| self.sides[side].history.load(COMPARED));
-        // Some probes and pings at once are no load.
-        let lasting = [0, 1].map(|side| self.sides[side].history.load(LASTS));
-        // What a side carries while its rate is lowered tells nothing of how much the other has beside it.
-        let before = |side: usize| {
-            let lowered = |now| self.sides[side].load_before(COMPARED, now);
-            self.ticked.and_then(lowered).unwrap_or_default()
-        };
-        [0, 1].map(|side| match self.sides[side].rate() {
-            _ if loads[side].min(lasting[side]) < self.sides[side].least_load() => 0.0,
-            // Whoever chose its rate knows that the line carries it.
-            _ if self.sides[side].is_fixed() => 0.0,
-            // A side with a share of the traffic may be at fault however high its rate is. Through a line that became slower
-            // comes less than a moment ago; where delays vary TCP sends less for other reasons.
-            Some(rate) if long[side] >= long[1 - side] * BESIDE_SHARE => {
-                let varies = self.sides.iter().any(SideControl::is_disturbed);
-                let load = if varies { loads[side] } else { loads[side].max(lasting[side]) };
-                (load / rate).max(NOTICEABLE_SHARE)
-            }
-            Some(rate) => loads[side] / rate,
-            None if long[side] < long[1 - side].max(before(1 - side)) * BESIDE_SHARE => 0.0,
-            None => 1.0,
-        })
     }
 
     /// Queue that is this side's, measured and as expected for `now`, and whether it is its alone.
@@ -182,7 +109,7 @@ impl Auto {
                 _ => queue,
             }
         }));
-        (measured, expected.unwrap_or_default(), share.is_some() || suspects.certain)
+        (measured, expected.unwrap_or_default(), share.is_some() || suspects.certain[side as usize])
     }
 
     fn inputs(&self, side: Side, elapsed: Duration, now: Time) -> Inputs {
@@ -202,6 +129,7 @@ impl Auto {
             feedback: self.feedback(now),
             silence: self.delays.silence(now),
             probes: self.probe_load(),
+            known: self.known.map(|whose| whose == side),
             alone: self.usage()[1 - side as usize] < NOTICEABLE_SHARE,
             standing: self.standing(side, now),
             sinking: self.delays.loaded_from_start.then_some(sinking),
@@ -287,14 +215,6 @@ fn is_load(latest: &Traffic, first: &Traffic, took: Duration) -> bool {
         && packets > 0.0
 }
 
-/// Sides that may have made a queue.
-#[derive(Clone, Copy, Debug)]
-struct Suspects {
-    sides: [bool; 2],
-    /// Whether it is one side's alone, or both are to find out.
-    certain: bool,
-}
-
 impl Controller for Auto {
     fn on_sent(&mut self, source: u32, now: Time) {
         self.delays.sent(source, now);
@@ -331,11 +251,15 @@ impl Controller for Auto {
                 control.history.clear();
             }
             control.history.note(now, of_side.unwrap_or_default());
+            if !slept {
+                control.note_granted(elapsed, now);
+            }
         }
         let arrived = traffic[Side::Ingress as usize].unwrap_or_default().packets;
         self.pauses.note(now, arrived);
         self.note_idle(now);
         self.note_start(traffic, now);
+        self.known = self.whose_queue(now);
         // Both look before either acts: what one of two suspects does now tells nothing of the other yet.
         let mut inputs = Side::ALL.map(|side| self.inputs(side, elapsed, now));
         for side in Side::ALL {
@@ -407,24 +331,8 @@ impl Controller for Auto {
     }
 }
 
-/// Used share of a rate from which on a side may have made a queue.
-const PRESSING_SHARE: f64 = 0.7;
-/// Used share of a rate below which a side has made no queue: acknowledgements and name look-ups use less.
-const NOTICEABLE_SHARE: f64 = 0.15;
-/// Share of the other side's load from which on a side may have made a queue, too, if neither has a rate.
-///
-/// Acknowledgements are a twentieth of a download, a fifth where a frame is that small.
-const BESIDE_SHARE: f64 = 0.25;
-/// Time over which the loads of the sides are compared, so that a moment of back-off does not count.
-const COMPARED: Duration = Duration::from_secs(2);
-/// Time over which a load is one: at 1 Mbit/s it is after a tenth of a second.
-const LASTS: Duration = Duration::from_millis(500);
 /// Time over which a load is taken that may have left a queue.
 const QUIET_OVER: Duration = Duration::from_secs(1);
-/// Share of the ingress rate that arrives where answers stay out for another reason.
-const ARRIVES_SHARE: f64 = 0.8;
-/// Excess from which on one of two loaded sides surely has a queue: a twentieth of it is one in itself.
-const UNDENIABLE: Seconds = Seconds(0.04);
 /// Samples older than this tell nothing of now.
 const SAMPLE_AGE: Duration = Duration::from_millis(500);
 /// Jitter assumed until something is known: that of a wireless LAN.
@@ -484,27 +392,35 @@ mod tests {
         after([rates[0] * shares[0], rates[1] * shares[1]], [true; 2])
     }
 
-    fn suspected(shares: [f64; 2], excess: Seconds) -> ([bool; 2], bool) {
+    fn suspected(shares: [f64; 2], excess: Seconds) -> ([bool; 2], [bool; 2]) {
         let (auto, now) = at_shares(shares);
-        let Suspects { sides, certain } = auto.suspects(excess, now);
-        (sides, certain)
+        let suspects = auto.suspects(excess, now);
+        (suspects.sides, suspects.certain)
     }
 
     #[test]
     fn a_side_that_uses_seven_tenths_of_its_rate_may_have_made_a_queue() {
         let small = Seconds(0.01);
         // The one that presses is it, though the other has more of its rate than a side that makes none.
-        assert_eq!(suspected([0.701, 0.699], small), ([true, false], true));
-        assert_eq!(suspected([0.699, 0.701], small), ([false, true], true));
+        assert_eq!(suspected([0.701, 0.699], small), ([true, false], [true; 2]));
+        assert_eq!(suspected([0.699, 0.701], small), ([false, true], [true; 2]));
         // Where neither does it is the one that uses more; where both do it may be both.
-        assert_eq!(suspected([0.698, 0.699], small), ([false, true], true));
-        assert_eq!(suspected([0.701, 0.702], small), ([true, true], false));
+        assert_eq!(suspected([0.698, 0.699], small), ([false, true], [true; 2]));
+        assert_eq!(suspected([0.701, 0.702], small), ([true, true], [false; 2]));
     }
 
     #[test]
     fn of_two_sides_that_press_it_is_certain_from_40_ms_on_that_one_has_a_queue() {
-        assert_eq!(suspected([0.9, 0.9], Seconds(0.0399)), ([true, true], false));
-        assert_eq!(suspected([0.9, 0.9], Seconds(0.04)), ([true, true], true));
+        assert_eq!(suspected([0.9, 0.9], Seconds(0.0399)), ([true, true], [false; 2]));
+        assert_eq!(suspected([0.9, 0.9], Seconds(0.04)), ([true, true], [true; 2]));
+    }
+
+    #[test]
+    fn from_40_ms_on_a_side_that_does_not_press_may_have_a_queue_too() {
+        assert_eq!(suspected([0.9, 0.5], Seconds(0.0399)), ([true, false], [true; 2]));
+        // Only the one that presses may learn of it.
+        assert_eq!(suspected([0.9, 0.5], Seconds(0.04)), ([true, true], [true, false]));
+        assert_eq!(suspected([0.9, 0.1], Seconds(0.04)), ([true, false], [true; 2]));
     }
 
     #[test]

@@ -47,6 +47,15 @@ impl History {
         BitsPerSecond::of_bytes((last.bytes - first.bytes) as f64, Seconds::from(took))
     }
 
+    /// Mean length of the packets of the last `span`, in bytes; zero without any.
+    pub fn mean_packet(&self, span: Duration) -> f64 {
+        let Some(&(now, last)) = self.ticks.back() else { return 0.0 };
+        let from = Time::from_nanos(now.as_nanos().saturating_sub(span.as_nanos()));
+        let first = self.ticks.iter().find(|(at, _)| *at >= from).map_or(last, |&(_, first)| first);
+        let packets = last.packets.saturating_sub(first.packets).max(1);
+        last.bytes.saturating_sub(first.bytes) as f64 / packets as f64
+    }
+
     /// The share of the ticks of the last `span` at which packets waited in the shaper.
     pub fn held_back(&self, span: Duration) -> f64 {
         let Some(&(now, _)) = self.ticks.back() else { return 0.0 };

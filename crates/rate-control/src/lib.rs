@@ -33,6 +33,7 @@ mod side;
 mod source;
 mod spans;
 mod surge;
+mod whose;
 
 pub use auto::Auto;
 pub use cake_autorate::CakeAutorate;

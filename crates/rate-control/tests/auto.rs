@@ -1,5 +1,6 @@
 //! Weir's controller on lines that do what lines do, and on inputs that no line gives.
 
+mod both;
 mod foreign;
 mod line;
 mod pulses;

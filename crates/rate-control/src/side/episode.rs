@@ -36,6 +36,10 @@ pub(super) struct Episode {
     tested: Time,
     /// Whether it was certain all the time whose queue it is.
     certain: bool,
+    /// Ticks at which something told that it is this side's, less those at which it was told to be the other's.
+    told: i32,
+    /// When both sides began to drain in doubt.
+    doubted: Option<Time>,
     /// Whether it began because an excess stood.
     pub stood: bool,
     /// Whether the line seemed to be full from the start when it began, and whether a baseline fell in it.
@@ -70,6 +74,8 @@ impl Default for Episode {
             tests: 0,
             tested: Time::ZERO,
             certain: true,
+            told: 0,
+            doubted: None,
             stood: false,
             from_start: false,
             sank: false,
@@ -118,6 +124,7 @@ impl SideControl {
         self.begin_episode(view.now);
         self.episode.stood = excess <= view.threshold;
         self.episode.certain = view.certain;
+        self.note_told(view);
         self.episode.from_start = view.sinking.is_some();
         self.episode.peak = excess;
         if self.is_disturbed() && self.line.capacity.is_some() {
@@ -151,11 +158,12 @@ impl SideControl {
     /// Lowers the rate further as long as the queue lasts.
     pub(super) fn backing_off(&mut self, view: &View<'_>) -> (Reason, f64) {
         self.episode.sank |= view.sank;
+        self.note_told(view);
         let Some(excess) = view.excess else { return (Reason::Delay, 0.0) };
         self.episode.peak = self.episode.peak.max(excess);
         if excess <= view.clear() {
             // The latest answers are older than the queue that others wait in.
-            if view.is_waiting {
+            if view.is_waiting && self.is_known_own() != Some(false) {
                 return (Reason::Delay, excess.as_millis());
             }
             if self.sinks(view) {
@@ -198,6 +206,27 @@ impl SideControl {
             return Some(verdict);
         }
         self.judge(excess, view)
+    }
+
+    /// Whether it is known whose queue that of the episode is, and that it is this side's.
+    fn is_own(&self) -> bool {
+        self.is_known_own().unwrap_or(self.episode.certain)
+    }
+
+    /// Whether most of what told whose queue it is found it this side's; `None` if nothing told.
+    fn is_known_own(&self) -> Option<bool> {
+        match self.episode.told {
+            0 => None,
+            told => Some(told > 0),
+        }
+    }
+
+    fn note_told(&mut self, view: &View<'_>) {
+        self.episode.told += match view.known {
+            Some(true) => 1,
+            Some(false) => -1,
+            None => 0,
+        };
     }
 
     /// Whether the queue is to drain on although delays are near their baselines, since these may be made of the queue itself.
@@ -300,7 +329,7 @@ impl SideControl {
     /// The capacity after an episode of length `took`, in which the line carried `found`.
     fn capacity_after(&self, found: BitsPerSecond, took: Seconds) -> BitsPerSecond {
         let Some(before) = self.episode.capacity else { return found.max(MIN_RATE.into()) };
-        if !self.episode.certain {
+        if !self.is_own() {
             return before;
         }
         if self.episode.wanted && is_same_line(found, before) {
@@ -388,11 +417,14 @@ impl SideControl {
             // What is stuck may be stuck on the other side.
             self.episode.certain = view.alone;
         }
+        self.note_told(view);
         self.episode.pulse = None;
         self.episode.peak = self.episode.peak.max(overdue.by);
         self.episode.tested = view.now;
-        if self.episode.certain && self.line.capacity.is_some() {
-            self.measure_queue(view);
+        if self.drains(overdue, view) && self.line.capacity.is_some() {
+            if self.is_own() {
+                self.measure_queue(view);
+            }
             if let Some(rate) = self.rate_while_overdue(overdue, view) {
                 self.rate = Some(rate);
                 return (Reason::Overdue, overdue.by.as_millis());
@@ -401,13 +433,31 @@ impl SideControl {
         if view.now.since(self.episode.halved) >= view.feedback.max(MIN_STEP).to_duration() {
             self.episode.halved = view.now;
             let rate = self.rate.map_or(self.episode.load, |rate| rate.min(self.episode.load));
-            let share = if self.episode.certain { MIN_SHARE } else { MIN_SHARE_BESIDE_OTHERS };
+            let share = if self.is_own() { MIN_SHARE } else { MIN_SHARE_BESIDE_OTHERS };
             let least = self.line.capacity.unwrap_or(rate) * share;
             // What answers told meanwhile may have lowered it further.
             let halved = (rate / 2.0).max(least).min(self.rate.unwrap_or(rate));
             self.rate = Some(self.bounded(halved));
         }
         (Reason::Overdue, overdue.by.as_millis())
+    }
+
+    /// Whether the rate is lowered until the queue drains that answers wait in: if it is this side's, or if it is long, for a while
+    /// whoever made it, as how it drains tells whose it is.
+    fn drains(&mut self, overdue: Overdue, view: &View<'_>) -> bool {
+        if let Some(own) = self.is_known_own() {
+            return own;
+        }
+        if self.episode.certain || overdue.by < DOUBTED {
+            return self.episode.certain;
+        }
+        let since = *self.episode.doubted.get_or_insert(view.now);
+        let drains = view.now.since(since) < DRAINS_IN_DOUBT;
+        if !drains && let Some((capacity, rate)) = self.line.capacity.zip(self.rate) {
+            // It told nothing, and may go on for as long as the other side's load.
+            self.rate = Some(self.bounded(rate.max(capacity * MIN_SHARE_BESIDE_OTHERS)));
+        }
+        drains
     }
 
     /// The rate at which a queue surely drains that answers wait in; `None` if they tell nothing.
@@ -487,6 +537,10 @@ const MIN_SHARE: f64 = 0.1;
 /// A fifth of a line that became fifty times slower is 1/250 of it; with less, a moment without answers would
 /// take the clock from TCP.
 const MIN_SHARE_OF_STEADY: f64 = 0.01;
+/// Excess of an answer that is out from which on both sides drain, if either may be the reason.
+const DOUBTED: Seconds = Seconds(0.2);
+/// Time for which they do: as long as a silence is no stall.
+const DRAINS_IN_DOUBT: Duration = Duration::from_secs(3);
 /// Share of the capacity below which the rate is not halved for overdue answers, if the other side may be the
 /// reason.
 const MIN_SHARE_BESIDE_OTHERS: f64 = 0.5;

@@ -205,6 +205,11 @@ impl SideControl {
         self.line.base.map_or(MIN_LOAD, |usual| MIN_LOAD.min(usual / 2.0))
     }
 
+    /// What the rate let through.
+    pub const fn granted(&self) -> &History {
+        &self.granted
+    }
+
     /// Rate at which traffic crosses the line at present.
     pub fn load(&self) -> BitsPerSecond {
         self.history.load(self.load_span())
@@ -286,7 +291,6 @@ impl SideControl {
             return self.advance_fixed(view.now);
         }
         let load = self.note_load(view.now);
-        self.note_granted(view);
         self.is_undisturbed = view.alone && view.jitter <= STEADY_JITTER;
         if view.silence.is_some_and(|silence| silence >= STALL_AFTER) {
             return self.stall(view);
@@ -316,14 +320,14 @@ impl SideControl {
     }
 
     /// Counts what the rate let through since the last tick; an open side let through more than came.
-    fn note_granted(&mut self, view: &View<'_>) {
+    pub fn note_granted(&mut self, elapsed: Duration, now: Time) {
         let rate = match self.rate {
-            Some(rate) => self.pulsed(rate, view.now),
+            Some(rate) => self.pulsed(rate, now),
             None => self.load() * OPEN_FACTOR,
         };
-        self.granted_bytes += rate.0 / 8.0 * Seconds::from(view.elapsed).0;
+        self.granted_bytes += rate.0 / 8.0 * Seconds::from(elapsed).0;
         let traffic = Traffic { bytes: self.granted_bytes as u64, ..Traffic::default() };
-        self.granted.note(view.now, traffic);
+        self.granted.note(now, traffic);
     }
 
     /// Keeps the rate of a side that has a fixed one; only its state follows the load.

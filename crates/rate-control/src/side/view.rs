@@ -29,6 +29,8 @@ pub(crate) struct Inputs {
     pub excess: Option<Seconds>,
     /// Whether it is this side's alone.
     pub certain: bool,
+    /// Whether it is known to be this side's although the other is loaded too; `None` if nothing tells.
+    pub known: Option<bool>,
     /// Excess delay that is this side's, as far as it can be told for this moment.
     pub expected: Seconds,
     /// Excess above which there is a queue.

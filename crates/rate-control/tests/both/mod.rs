@@ -1,0 +1,31 @@
+//! Both sides loaded, while nothing tells the two ways of a round trip apart: whose queue is it?
+
+use weir_rate_control::{Mode, Side};
+
+use crate::loaded;
+
+/// Of two loaded sides one becomes slower. Its queue is found, and the other side keeps what it carries: neither a longer queue nor
+/// a strangled neighbour stays.
+#[test]
+fn of_two_loaded_sides_the_one_that_became_slower_is_found() {
+    for side in Side::ALL {
+        for mode in [Mode::Ping, Mode::Bandwidth] {
+            for share in [0.1, 0.3, 0.5, 0.7, 0.9] {
+                let mut line = loaded(mode, side);
+                line.demand = line.capacity.map(|capacity| 2.0 * capacity);
+                line.run(20_000);
+                line.capacity[side as usize] *= share;
+                line.run(2_000);
+                let other = Side::ALL[1 - side as usize];
+                let before = line.crossed_line(other);
+                let (queue, used) = line.watch(side, 10_000);
+                let bits = (line.crossed_line(other) - before) * 8.0;
+                let kept = bits / (line.capacity[other as usize] * 10.0);
+                assert!(
+                    queue < 40.0 && used > 0.85 && kept > 0.7,
+                    "{mode:?} {side:?} {share}: {queue} ms, {used}, other side {kept}"
+                );
+            }
+        }
+    }
+}
