@@ -551,7 +551,7 @@ def test_the_studies_run_what_they_say() -> None:
     (line,) = lines.chosen(["steps down"])
     runs = autorate.runs_of(line, seeds=1)
     assert [one.queue for one in runs] == list(controls.CONTROLS)
-    assert len(lines.lines()) == 38
+    assert len(lines.lines()) == 40
     with pytest.raises(UsageError, match="study `autorate` has no line `moon`"):
         lines.chosen(["moon"])
     runs = cfosspeed.runs_of(cfosspeed.LOADS["up"], seeds=2)

@@ -38,7 +38,7 @@ class Row:
         line, control: names of both.
         increase_ms: mean ping under load, less that of the idle line.
         p99_ms: 99th percentile of the increase.
-        used: share of the line that was used under load.
+        used: share of the line that was used under load; of two ways that are loaded, that of the one with less.
         noticed_s: after the line dropped: until the rate was first lowered.
         calm_s: after the line dropped: until the mean ping was within 5 ms of the idle line and stayed so.
         used_again_s: after the line rose: until 90 % of it was used.
@@ -63,7 +63,7 @@ class Row:
 def runs_of(line: Line, *, seeds: int) -> list[ResolvedRun]:
     """The runs of all controls on a line."""
     usual = {way: mean_rate(line.link, way) or UNLIMITED for way in DIRECTIONS}
-    test = _test(line.direction)
+    test = _test(line)
     return [
         run
         for control in controls_on(line)
@@ -136,7 +136,8 @@ def _is_ahead(one: Row, other: Row) -> bool:
 
 def _used(line: Line, record: Record) -> float | None:
     start, end = record.phase("load") or (0, record.reached_ns)
-    return busy_share(record, line.direction, start, end)
+    shares = [busy_share(record, way, start, end) for way in _loaded(line)]
+    return min((share for share in shares if share is not None), default=None)
 
 
 def _times(line: Line, record: Record) -> dict[str, float | None]:
@@ -149,10 +150,16 @@ def _times(line: Line, record: Record) -> dict[str, float | None]:
     return found
 
 
-def _test(direction: Direction) -> TestSpec:
-    """Eight flows, so that TCP itself finds a faster line within the goal's time."""
-    base = load_test(f"tcp_n{direction}")
-    flows = [flow.model_copy(update={"count": FLOWS}) for flow in base.flows]
+def _loaded(line: Line) -> list[Direction]:
+    """The ways that are loaded."""
+    return [way for way in DIRECTIONS if line.both_loaded or way == line.direction]
+
+
+def _test(line: Line) -> TestSpec:
+    """Eight flows each way that is loaded, so that TCP itself finds a faster line within the goal's time."""
+    base = load_test(f"tcp_n{line.direction}")
+    loads = [flow for way in _loaded(line) for flow in load_test(f"tcp_n{way}").flows]
+    flows = [flow.model_copy(update={"count": FLOWS}) for flow in loads]
     phases = base.phases.model_copy(update={"idle": IDLE_NS, "load": LOAD_NS, "cooldown": 0})
     return base.model_copy(update={"flows": flows, "parameters": {}, "phases": phases})
 

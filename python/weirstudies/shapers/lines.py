@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from weirlab.scenario import LinkSpec, load_link
@@ -26,6 +26,7 @@ class Line:
         direction: which way the load goes.
         link: the line itself.
         drop_s, rise_s: when it becomes slower and faster, if at one moment.
+        both_loaded: whether the other way is loaded too.
     """
 
     name: str
@@ -34,12 +35,13 @@ class Line:
     link: LinkSpec
     drop_s: float | None = None
     rise_s: float | None = None
+    both_loaded: bool = False
 
 
 def lines() -> list[Line]:
     """All lines of the study, downloads first within each kind."""
     kinds: list[Callable[[Direction], list[Line]]] = [
-        *(_changing, _dropping, _slow, _foreign, _recorded, _vdsl, _modelled),
+        *(_changing, _dropping, _both, _slow, _foreign, _recorded, _vdsl, _modelled),
     ]
     return [line for kind in kinds for direction in DIRECTIONS for line in kind(direction)]
 
@@ -81,6 +83,13 @@ def _dropping(direction: Direction) -> list[Line]:
         for name, fast, slow in (("100-to-6", 100, 6), ("100-to-2", 100, 2), ("1000-to-20", 1000, 20))
         for rates in [(f"{fast}mbit", f"{slow}mbit")]
     ]
+
+
+def _both(direction: Direction) -> list[Line]:
+    """A line that is loaded both ways, of which one becomes ten times slower: whose queue is it?"""
+    what = "50 Mbit/s, both ways loaded, this one 5 from 20 s on, 50 from 35 s on"
+    dropped = _dropped("both-50-to-5", what, direction, ("50mbit", "5mbit"), 1_000_000)
+    return [replace(dropped, both_loaded=True)]
 
 
 def _slow(direction: Direction) -> list[Line]:
