@@ -4,97 +4,13 @@
 //! keeps the order of transmission for loss detection by time (RFC 8985). The work for an acknowledgement
 //! grows with the segments that it newly reports, not with the window.
 
+mod entry;
+
 use std::ops::Range;
 
+pub(crate) use self::entry::{Delivered, Entry};
+use self::entry::{Link, State};
 use crate::segment::Block;
-
-/// A segment in the queue.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    /// When it was last sent, in microseconds.
-    pub sent_us: u64,
-    /// Offset of the segment's first byte in the stream, in bytes.
-    pub offset: u64,
-    /// Segments that had been delivered when it was last sent.
-    pub delivered: u32,
-    /// The segment sent before this one.
-    older: Link,
-    /// The segment sent after this one.
-    newer: Link,
-    /// Length of the segment in bytes.
-    pub len: u16,
-    state: State,
-}
-
-/// State of a segment: a set of bits (`TCPCB_*`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct State(u8);
-
-impl State {
-    const SACKED: u8 = 1;
-    const LOST: u8 = 2;
-    /// The last transmission was a retransmission, and it is not known to be lost.
-    const RETRANSMITTED: u8 = 4;
-    const EVER_RETRANSMITTED: u8 = 8;
-    /// It is the first segment of a piece of memory.
-    const STARTS_PIECE: u8 = 16;
-
-    /// Whether one of `bits` is set.
-    const fn has(self, bits: u8) -> bool {
-        self.0 & bits != 0
-    }
-}
-
-/// The neighbour of a segment in the order of transmission, or the end of that order.
-///
-/// It is half as large as an `Option<u32>`, of which every segment in flight would hold two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Link(u32);
-
-impl Link {
-    const END: Self = Self(u32::MAX);
-
-    const fn to(seq: u32) -> Self {
-        Self(seq)
-    }
-
-    fn seq(self) -> Option<u32> {
-        (self != Self::END).then_some(self.0)
-    }
-}
-
-impl Entry {
-    /// Whether a selective acknowledgement reported it.
-    pub const fn sacked(&self) -> bool {
-        self.state.has(State::SACKED)
-    }
-
-    /// Whether it is marked as lost.
-    pub const fn lost(&self) -> bool {
-        self.state.has(State::LOST)
-    }
-
-    /// Whether a retransmission of it is under way.
-    pub const fn retransmitted(&self) -> bool {
-        self.state.has(State::RETRANSMITTED)
-    }
-
-    /// Whether it was ever retransmitted.
-    pub const fn ever_retransmitted(&self) -> bool {
-        self.state.has(State::EVER_RETRANSMITTED)
-    }
-}
-
-/// A segment that was acknowledged, as [`Scoreboard::pop`] and [`Scoreboard::tag`] report it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Delivered {
-    pub seq: u32,
-    pub sent_us: u64,
-    /// Segments delivered when it was sent.
-    pub prior_delivered: u32,
-    pub was_sacked: bool,
-    pub ever_retransmitted: bool,
-}
 
 /// The retransmission queue with its counters.
 #[derive(Debug)]
@@ -244,7 +160,7 @@ impl Scoreboard {
                 _ => self.pieces -= 1,
             }
         }
-        delivered(seq, &entry)
+        entry.delivered_as(seq)
     }
 
     /// Tags the segments of `block` as arrived, and calls `newly` for each that was not tagged before.
@@ -258,7 +174,7 @@ impl Scoreboard {
             }
             let entry = *self.get(seq);
             if !entry.sacked() {
-                newly(&delivered(seq, &entry));
+                newly(&entry.delivered_as(seq));
                 self.mark_sacked(seq, entry);
             }
             seq += 1;
@@ -481,7 +397,7 @@ impl Scoreboard {
     #[cold]
     fn grow(&mut self) {
         let size = (self.ring.len() * 2).max(MIN_RING_ENTRIES);
-        let mut ring = vec![EMPTY; size];
+        let mut ring = vec![Entry::EMPTY; size];
         for seq in self.una..self.nxt {
             ring[seq as usize & (size - 1)] = *self.get(seq);
         }
@@ -489,28 +405,8 @@ impl Scoreboard {
     }
 }
 
-const fn delivered(seq: u32, entry: &Entry) -> Delivered {
-    Delivered {
-        seq,
-        sent_us: entry.sent_us,
-        prior_delivered: entry.delivered,
-        was_sacked: entry.sacked(),
-        ever_retransmitted: entry.ever_retransmitted(),
-    }
-}
-
 /// Entries of a ring at the start. An end that sends nothing has no ring.
 const MIN_RING_ENTRIES: usize = 16;
-
-const EMPTY: Entry = Entry {
-    sent_us: 0,
-    offset: 0,
-    delivered: 0,
-    older: Link::END,
-    newer: Link::END,
-    len: 0,
-    state: State(0),
-};
 
 #[cfg(test)]
 mod tests {
