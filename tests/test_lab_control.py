@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import select
 import signal
 import socket
 import stat
@@ -254,18 +255,26 @@ def test_the_socket_is_the_users_alone_refuses_in_a_sentence_and_goes_with_the_l
     assert "there is no control socket `line.sock`: its lab has ended" in gone.stderr
 
 
+def process_of(running: subprocess.Popen[str]) -> int:
+    """The process of a command's lab."""
+    [process] = map(int, Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split())
+    return process
+
+
 @pytest.mark.needs_lab
 def test_after_a_kill_nobody_answers_and_the_next_lab_takes_the_place(tmp_path: Path) -> None:
     path = tmp_path / "line.sock"
     with lab(tmp_path, PING) as running:
         read(running, 1)
-        children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text()
-        [process] = map(int, children.split())
-        os.kill(process, signal.SIGKILL)
+        os.kill(process_of(running), signal.SIGKILL)
         running.communicate(timeout=PATIENCE_S)
         assert not path.exists(), "the command outlived its lab, and cleans up"
     with lab(tmp_path, PING) as running:
         read(running, 1)
+        process = os.pidfd_open(process_of(running))
+    # The lab ends behind its command.
+    assert select.select([process], [], [], PATIENCE_S)[0]
+    os.close(process)
     done = weir_in(tmp_path, "lab", "set", "line.sock", "down/line", "rate=5mbit")
     assert done.returncode == 1
     assert "the lab of `line.sock` has ended" in done.stderr
