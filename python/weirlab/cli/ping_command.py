@@ -18,6 +18,7 @@ from weirlab.errors import NetError, WriteError
 from weirlab.loading import without_lament
 from weirlab.net.ping import (
     MAX_COUNT,
+    MAX_LATENESS_NS,
     MAX_PAYLOAD_BYTES,
     METHODS,
     PingTarget,
@@ -26,7 +27,6 @@ from weirlab.net.ping import (
     plan_ping,
     send_pings,
 )
-from weirlab.net.quality import MAX_LATENESS_NS
 from weirlab.plots import format_of, save
 from weirlab.report.tables import LOOK
 from weirlab.ui import Table, console, note, warn

@@ -13,11 +13,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
-import polars as pl
 
 from weirlab import _native
 from weirlab.errors import NetError, UsageError, WriteError, cannot_write
-from weirlab.record.parts import packed
 from weirlab.scenario.units import time_ns, time_text
 from weirlab.stats import Distribution, describe, quantile
 from weirlab.writing import replaced
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    import polars as pl
     from numpy.typing import NDArray
 
     Row = tuple[int, int, int | None, int, str | None, tuple[int, int] | None]
@@ -209,7 +208,7 @@ class Samples:
     @property
     def distribution(self) -> Distribution | None:
         """The figures of the round trips in milliseconds; None if none was answered."""
-        return describe(pl.Series(self.rtt_ms[np.isfinite(self.rtt_ms)]))
+        return describe(self.rtt_ms[np.isfinite(self.rtt_ms)])
 
     @property
     def t_s(self) -> NDArray[np.float64]:
@@ -226,7 +225,7 @@ class Samples:
     @property
     def lateness_ns(self) -> float | None:
         """How late pings were sent: the 99th percentile; None without any."""
-        return quantile(pl.Series(self._numbers("timer_error_ns")), 0.99)
+        return quantile(self._numbers("timer_error_ns"), 0.99)
 
     def figures(self) -> dict[str, Any]:
         """The statistics, as `--json` prints them."""
@@ -372,6 +371,10 @@ class _Parquet:
             self._pack()
 
     def close(self) -> None:
+        import polars as pl  # noqa: PLC0415 - other files and figures need none
+
+        from weirlab.record.parts import packed  # noqa: PLC0415 - loads it too
+
         self._pack()
         content = packed(pl.concat(self._frames))
         try:
@@ -381,6 +384,8 @@ class _Parquet:
             raise
 
     def _pack(self) -> None:
+        import polars as pl  # noqa: PLC0415 - other files and figures need none
+
         self._frames.append(pl.DataFrame(self._rows, schema=COLUMNS))
         self._rows = []
 
@@ -473,18 +478,21 @@ MAX_LENGTH_NS = 365 * 24 * MAX_TIME_NS
 MAX_COUNT = _native.bounds()["max_pings"]
 MAX_PAYLOAD_BYTES = _native.bounds()["max_ping_payload_bytes"]
 
+MAX_LATENESS_NS = 2_000_000
+"""Pings of which one in a hundred left later than this say that the machine was busy."""
+
 FRAME_ROWS = 10_000
 """Rows that are kept as Python's objects before they are packed."""
 
-COLUMNS: dict[str, Any] = {
-    "seq": pl.Int64,
-    "t_ns": pl.Int64,
-    "unix_ns": pl.Int64,
-    "rtt_ns": pl.Int64,
-    "timer_error_ns": pl.Int64,
-    "answered_by": pl.String,
-    "icmp_type": pl.Int64,
-    "icmp_code": pl.Int64,
+COLUMNS: dict[str, type] = {
+    "seq": int,
+    "t_ns": int,
+    "unix_ns": int,
+    "rtt_ns": int,
+    "timer_error_ns": int,
+    "answered_by": str,
+    "icmp_type": int,
+    "icmp_code": int,
 }
 """Of a file with samples."""
 

@@ -12,6 +12,7 @@ import polars as pl
 
 from weirlab import _native
 from weirlab.net.methods import KNOWN
+from weirlab.net.ping import MAX_LATENESS_NS
 from weirlab.record import open_record
 from weirlab.record.store import MANIFEST
 from weirlab.stats import quantile
@@ -189,7 +190,6 @@ def _of_the_flows(record: Record) -> Iterator[str]:
 
 
 DIRECTIONS: tuple[Literal["download", "upload"], ...] = ("download", "upload")
-MAX_LATENESS_NS = 2_000_000
 FAR_MS = 100.0
 BUSY_MS = 10.0
 MIN_PINGS = 100

@@ -53,13 +53,13 @@ def describe(values: pl.Series | NDArray[np.floating[Any]]) -> Distribution | No
     )
 
 
-def quantile(values: pl.Series, q: float) -> float | None:
+def quantile(values: pl.Series | NDArray[np.number[Any]], q: float) -> float | None:
     """The quantile `q`, 0 to 1, of `values` without its nulls; None if nothing is left."""
     ordered = np.sort(_known(values))
     return quantile_in(ordered, q) if ordered.size else None
 
 
-def _known(values: pl.Series | NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+def _known(values: pl.Series | NDArray[np.number[Any]]) -> NDArray[np.float64]:
     """The values that are none of its nulls."""
     if isinstance(values, np.ndarray):
         return values.astype(float)
