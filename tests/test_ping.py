@@ -214,10 +214,11 @@ def test_a_closed_port_answers_udp_and_refuses_tcp(tmp_path: Path) -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_nobody_waits_for_pings_that_were_refused(tmp_path: Path, host: str) -> None:
     """They would be waited for for ten minutes: longer than this test's patience."""
-    with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as server:
-        closed = server.getsockname()[1]
-    words = ("--method", "tcp", "--port", str(closed), "--timeout", "600s")
-    refused = weir_in(tmp_path, "ping", host, *words, *TEN)
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as closed:
+        # Nobody listens at it, and nobody else gets it meanwhile.
+        closed.bind((host, 0))
+        words = ("--method", "tcp", "--port", str(closed.getsockname()[1]), "--timeout", "600s")
+        refused = weir_in(tmp_path, "ping", host, *words, *TEN)
     assert json.loads(refused.stdout)["refused"] == {"Connection refused": 10}
 
 
