@@ -30,17 +30,11 @@ demo: weir ## Sets everything up and runs the main job: RRUL on a cable and an L
 
 .PHONY: test
 test: export PYTHONDONTWRITEBYTECODE := # empty: thousands of processes load the same modules
-test: setup ## Sets everything up and passes the tests: Rust, Python, Python in real time
-	@echo "== Rust tests"
+test: setup ## Sets everything up and passes all tests: Rust, Python
 	@# Random inputs are the same each time here; `cargo test` alone draws others. Dependencies are those of `make weir`,
 	@# compiled already: the same profile, and with `weir-py` in the workspace, which has no tests, the same features.
-	@PROPTEST_RNG_SEED=1 $(BIN)/python tools/rust_tests.py --config tools/tests.toml --profile quick --workspace --locked
-	@skipped=$$(mktemp); trap 'rm -f $$skipped' EXIT; export WEIR_SKIPPED=$$skipped; failed=; \
-		echo "== Python tests, in several processes"; \
-		$(BIN)/pytest -m 'not realtime' -n auto --maxprocesses 4 --dist loadfile || failed=' in several processes'; \
-		echo "== Python tests in real time, in several processes"; \
-		tools/test-realtime.sh $(BIN)/pytest || failed+="$${failed:+ and} in real time"; \
-		[ -z "$$failed" ] || { echo "FAILED: Python tests$$failed; see above"; exit 1; }
+	@tools/test.sh $(BIN)/pytest env PROPTEST_RNG_SEED=1 \
+		$(BIN)/python tools/rust_tests.py --config tools/tests.toml --profile quick --workspace --locked
 
 .PHONY: docs
 docs: setup ## Writes what is declared in the code: columns and names into docs/, scenarios and results as types of Python

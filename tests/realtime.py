@@ -1,9 +1,9 @@
-"""Tests in real time run after all others: their modules say so, and one that forgets it fails.
+"""Tests in real time: their modules say so, and one that forgets it fails.
 
 What waits for clocks, sockets and devices fails beside work that takes the processors. The mark is that of a
-whole module: `pytestmark = pytest.mark.realtime`. `make test` runs all others in several processes at once,
-and then these, which mostly wait and hardly disturb each other. Those of them that judge times or rates which
-much work beside them would spoil run last, two at a time: `pytest.mark.quiet`.
+whole module: `pytestmark = pytest.mark.realtime`. `make test` runs several of these at once, since they
+mostly wait and hardly disturb each other, and beside them, at the least weight, all others. Those that judge
+times or rates which much work beside them would spoil run last, two at a time: `pytest.mark.quiet`.
 """
 
 from __future__ import annotations

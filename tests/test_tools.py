@@ -171,6 +171,131 @@ def test_rust_tests_are_run_to_the_last_and_what_failed_is_shown(
     assert "dots" not in done.stdout
 
 
+PART = """
+case " $* " in
+*"not realtime"*) part=beside other=rust ;;
+*--rust*) part=rust other=beside ;;
+*"not quiet"*) part=realtime other= ;;
+*"and quiet"*) part=quiet other= ;;
+*) part=again other= ;;
+esac
+echo $$ >pid-$part
+echo "$part begins" >>parts
+# These two run at the same time, or wait for each other for ever.
+[ -z "$other" ] || until [ -e pid-$other ]; do sleep 0.01; done
+sed -n 's/.* nice //p' /proc/self/autogroup >weight-$part 2>/dev/null
+nice >priority-$part
+cat "$WEIR_SKIPPED" >>counted-$part
+[ $part = rust ] || echo "of $part" >>"$WEIR_SKIPPED"
+[ $part != beside ] || until [ -e ended-realtime ]; do sleep 0.01; done
+[ ! -e hang-$part ] || { touch hangs-$part && sleep 60; }
+echo "$part ended" | tee -a parts
+echo ended >ended-$part
+[ ! -e lastfailed ] || { mkdir -p .pytest_cache/v/cache && cp lastfailed .pytest_cache/v/cache; }
+[ ! -e fails-$part ]
+"""
+"""In the place of pytest and of what runs the Rust tests: tells that it begins and ends, and how it runs."""
+
+
+PARTS = ("rust", "realtime", "quiet")
+"""Parts that follow each other."""
+
+
+def is_at_work(here: Path, part: str) -> bool:
+    """Whether the process of a part is there."""
+    kept = here / f"pid-{part}"
+    return kept.exists() and Path(f"/proc/{kept.read_text().strip()}").exists()
+
+
+def all_tests(here: Path) -> subprocess.Popen[str]:
+    """Begins all tests in a folder, with `PART` for those in Rust and each part of those in Python."""
+    programs(here / "bin", pytest=PART, rust_tests=PART)
+    (here / "tests").mkdir()
+    for name in ("realtime", "quiet"):
+        (here / "tests" / f"test_{name}.py").write_text(f"pytestmark = pytest.mark.{name}\n")
+    return subprocess.Popen(
+        [here / "tools/test.sh", here / "bin/pytest", here / "bin/rust-tests", "--rust"],
+        cwd=here,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("fails", "failed", "code", "last"),
+    [
+        ([], 0, 0, "quiet ended"),
+        (["rust"], 0, 1, "rust ended"),
+        (["beside"], 0, 1, "FAILED: Python tests that need no clock; see above"),
+        (["realtime"], 2, 0, "tests/test_b.py::test_1"),
+        (["quiet"], 4, 1, "FAILED: Python tests in real time; see above"),
+        (["quiet", "again"], 1, 1, "FAILED: Python tests in real time; see above"),
+        (
+            ["beside", "realtime", "again"],
+            1,
+            1,
+            "FAILED: Python tests that need no clock and in real time; see above",
+        ),
+    ],
+)
+def test_what_needs_no_clock_runs_beside_what_waits_and_is_in_nobodys_way(
+    tmp_path: Path, fails: list[str], failed: int, code: int, last: str
+) -> None:
+    here = project(tmp_path, "tools/test.sh")
+    for part in fails:
+        (here / f"fails-{part}").touch()
+    if failed:
+        names = {f"tests/test_b.py::test_{number}": True for number in range(failed)}
+        (here / "lastfailed").write_text(json.dumps(names))
+    called = all_tests(here)
+    said, _ = called.communicate(timeout=PATIENCE_S)
+    assert called.returncode == code, said
+    assert said.splitlines()[-1] == last
+    parts = (here / "parts").read_text().splitlines()
+    assert sorted(parts[:2]) == ["beside begins", "rust begins"]
+    once_more = ["again begins", "again ended"] * (0 < failed <= 3)
+    others = ["realtime begins", "realtime ended", "beside ended", "quiet begins", "quiet ended", *once_more]
+    assert parts[2:] == ["rust ended", *(others if fails != ["rust"] else [])]
+    assert [one for one in ("beside", *PARTS) if is_at_work(here, one)] == []
+    if fails == ["rust"]:
+        return
+    assert said.index("realtime ended") < said.index("beside ended") < said.index("quiet ended")
+    # Of parts that follow each other the later one counts what skipped before.
+    counted = {
+        part: (here / f"counted-{part}").read_text().split("of ")[1:]
+        for part in ("beside", "realtime", "quiet")
+    }
+    assert counted == {"beside": [], "realtime": [], "quiet": ["realtime\n", "beside\n"]}
+    least, usual = (
+        [(here / f"{what}-{part}").read_text().strip() for what in ("priority", "weight")]
+        for part in ("beside", "realtime")
+    )
+    assert least[0] == "19"
+    assert usual[0] == str(os.getpriority(os.PRIO_PROCESS, 0))
+    if Path("/proc/self/autogroup").exists():
+        assert least[1] == "19"
+
+
+@pytest.mark.parametrize("part", ["beside", *PARTS])
+def test_nothing_goes_on_behind_tests_that_were_interrupted(tmp_path: Path, part: str) -> None:
+    """As by Ctrl-C, which the part in front hears and the session of the other does not."""
+    here = project(tmp_path, "tools/test.sh")
+    (here / f"hang-{part}").touch()
+    called = all_tests(here)
+    # What is waited for is under way, and all in front of it over.
+    begun = here / ("ended-realtime" if part == "beside" else f"hangs-{part}")
+    end = time.monotonic() + PATIENCE_S
+    while not begun.exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    os.killpg(called.pid, signal.SIGINT)
+    called.communicate(timeout=PATIENCE_S)
+    assert called.returncode == 130
+    assert [one for one in ("beside", *PARTS) if is_at_work(here, one)] == []
+    assert (here / "pid-quiet").exists() == (part == "quiet")
+
+
 def test_everything_that_is_made_is_cleared_away() -> None:
     done = subprocess.run(["make", "-n", "clean"], cwd=ROOT, capture_output=True, text=True, check=True)
     command = f"printf '%s\\n' {done.stdout.replace('rm -rf', '')}".replace("\n", " ")
