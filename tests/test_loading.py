@@ -93,6 +93,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "note": (["note", "RECORD"], TABLES | MODELS),
     "run": (["run", "ping", "--load", "1s", "--no-charts", "--out", "OUT"], TABLES),
     "list": (["list", "queues"], TABLES | MODELS | FRAMES),
+    "the help of lab exec": (["lab", "exec", "--help"], {"click", "rich"}),
     "the help of ping": (["ping", "--help"], TABLES),
     "the help of test": (["test", "--help"], TABLES | MODELS | FRAMES),
     "report": (["report", "RECORD", "--out", "PAGE"], TABLES | MODELS | FRAMES),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from weirlab import _native
 from weirlab.cli import completion
 from weirlab.cli.options import option
 from weirlab.cli.scenario_words import DEFAULT_LINK
 from weirlab.errors import UsageError
-from weirlab.scenario import DEFAULT_QUEUE, MAX_CLIENT_PATHS, ScenarioSpec, join_paths, load_link, resolve
-from weirlab.scenario.catalogue import check
+from weirlab.scenario import DEFAULT_QUEUE, MAX_CLIENT_PATHS, join_paths, resolve
+from weirlab.scenario.files import Files, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -111,7 +112,8 @@ def _resolved(words: dict[str, Any], link: str, path: str | None, paths: Collect
     }
     try:
         _refuse_routes(link, path)
-        return resolve(check(ScenarioSpec, said, "command line"))[0]
+        told(lambda: _native.read_spec("ScenarioSpec", said, "command line", []))
+        return resolve(said)[0]
     except UsageError as error:
         raise error if path is None else UsageError(f"path `{path}`: {error}") from None
 
@@ -122,7 +124,7 @@ def _refuse_routes(link: str, path: str | None) -> None:
     Raises:
         UsageError: what can be done instead; also if there is no such link.
     """
-    routes = list(load_link(link).routes)
+    routes = list(told(lambda: _native.load_link(link, Files())).get("routes", {}))
     if not routes:
         return
     instead = "give a link of one of its routes" if path else "give a link for each as `--path NAME=LINK`"
