@@ -38,7 +38,7 @@ class Row:
         line, control: names of both.
         increase_ms: mean ping under load, less that of the idle line.
         p99_ms: 99th percentile of the increase.
-        used: share of the line that was used under load; of two ways that are loaded, that of the one with less.
+        used: share of the line that was used under load; of two loaded ways, that of the one with less.
         noticed_s: after the line dropped: until the rate was first lowered.
         calm_s: after the line dropped: until the mean ping was within 5 ms of the idle line and stayed so.
         used_again_s: after the line rose: until 90 % of it was used.

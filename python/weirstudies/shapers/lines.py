@@ -87,7 +87,7 @@ def _dropping(direction: Direction) -> list[Line]:
 
 def _both(direction: Direction) -> list[Line]:
     """A line that is loaded both ways, of which one becomes ten times slower: whose queue is it?"""
-    what = "50 Mbit/s, both ways loaded, this one 5 from 20 s on, 50 from 35 s on"
+    what = f"50 Mbit/s, both ways loaded, {direction} 5 from 20 s on, 50 from 35 s on"
     dropped = _dropped("both-50-to-5", what, direction, ("50mbit", "5mbit"), 1_000_000)
     return [replace(dropped, both_loaded=True)]
 
