@@ -76,11 +76,16 @@ impl Auto {
         }
     }
 
+    /// Queue of both ways together, as the latest samples tell.
+    fn queued(&self, now: Time) -> Seconds {
+        let totals = self.delays.told(SAMPLE_AGE, now).map(|sample| sample.total);
+        Seconds::median(totals).unwrap_or_default()
+    }
+
     /// Queue that is this side's, measured and as expected for `now`, and whether it is its alone.
     fn excess(&self, side: Side, now: Time) -> (Option<Seconds>, Seconds, bool) {
         let control = &self.sides[side as usize];
-        let total = Seconds::median(self.delays.told(SAMPLE_AGE, now).map(|sample| sample.total));
-        let total = total.unwrap_or_default();
+        let total = self.queued(now);
         let suspects = self.suspects(total, now);
         // A side with hardly any traffic has made no queue, whoever says so, and the other has made what there is.
         let usage = self.usage();

@@ -1,6 +1,6 @@
 //! Bytes that crossed a side of the shaper, for any span of the last seconds.
 
-use std::collections::VecDeque;
+use std::collections::{VecDeque, vec_deque};
 
 use weir_core::{Duration, Time};
 
@@ -35,12 +35,10 @@ impl History {
 
     /// The load over the last `span`, or over as much of it as there is; zero at the very start.
     pub fn load(&self, span: Duration) -> BitsPerSecond {
-        let Some((now, last)) = self.ticks.back() else { return BitsPerSecond::ZERO };
-        let from = Time::from_nanos(now.as_nanos().saturating_sub(span.as_nanos()));
-        let Some((first_at, first)) = self.ticks.iter().find(|(at, _)| *at >= from) else {
+        let Some(((began, first), (now, last))) = self.ends(span) else {
             return BitsPerSecond::ZERO;
         };
-        let took = now.since(*first_at);
+        let took = now.since(began);
         if took.is_zero() {
             return BitsPerSecond::ZERO;
         }
@@ -49,23 +47,28 @@ impl History {
 
     /// Mean length of the packets of the last `span`, in bytes; zero without any.
     pub fn mean_packet(&self, span: Duration) -> f64 {
-        let Some(&(now, last)) = self.ticks.back() else { return 0.0 };
-        let from = Time::from_nanos(now.as_nanos().saturating_sub(span.as_nanos()));
-        let first = self.ticks.iter().find(|(at, _)| *at >= from).map_or(last, |&(_, first)| first);
+        let Some(((_, first), (_, last))) = self.ends(span) else { return 0.0 };
         let packets = last.packets.saturating_sub(first.packets).max(1);
         last.bytes.saturating_sub(first.bytes) as f64 / packets as f64
     }
 
     /// The share of the ticks of the last `span` at which packets waited in the shaper.
     pub fn held_back(&self, span: Duration) -> f64 {
-        let Some(&(now, _)) = self.ticks.back() else { return 0.0 };
+        let ticks = self.since(span);
+        let waiting = ticks.clone().filter(|(_, traffic)| traffic.backlog_bytes > 0).count();
+        waiting as f64 / ticks.len().max(1) as f64
+    }
+
+    /// The ticks of the last `span`, oldest first.
+    fn since(&self, span: Duration) -> vec_deque::Iter<'_, (Time, Traffic)> {
+        let now = self.ticks.back().map_or(Time::ZERO, |&(now, _)| now);
         let from = Time::from_nanos(now.as_nanos().saturating_sub(span.as_nanos()));
-        let (mut ticks, mut waiting) = (0u32, 0u32);
-        for (_, traffic) in self.ticks.iter().rev().take_while(|(at, _)| *at >= from) {
-            ticks += 1;
-            waiting += u32::from(traffic.backlog_bytes > 0);
-        }
-        f64::from(waiting) / f64::from(ticks)
+        self.ticks.range(self.ticks.partition_point(|(at, _)| *at < from)..)
+    }
+
+    /// The first and the last tick of the last `span`; `None` before the first of all.
+    fn ends(&self, span: Duration) -> Option<((Time, Traffic), (Time, Traffic))> {
+        self.since(span).next().zip(self.ticks.back()).map(|(&first, &last)| (first, last))
     }
 
     fn bytes_until(&self, at: Time) -> Option<f64> {

@@ -60,7 +60,7 @@ fn told_by(
         (true, false) => Some(Told::One(Side::Egress)),
         (true, true) => Some(Told::Either),
         // What enters evenly may leave evenly, too, and who sends evenly by himself needs no queue for it.
-        (false, true) => (presses || egress.is_refuted() || arrivals.exceed() || arrivals.fell)
+        (false, true) => (presses || egress.is_refuted() || arrivals.exceed() || arrivals.fell())
             .then_some(Told::One(Side::Ingress)),
         (false, false) => {
             comes_of_none(samples, histories[1], granted)?.then_some(Told::One(Side::Egress))
@@ -120,18 +120,18 @@ impl Egress {
 }
 
 /// What arrived on ingress from the first to the last of some samples.
-struct Arrivals {
+struct Arrivals<'a> {
+    history: &'a History,
+    began: Time,
     flow: Flow,
     bits: f64,
     let_through: f64,
     /// Whether packets waited in the shaper meanwhile.
     waits: bool,
-    /// Whether less came than in one of the seconds before.
-    fell: bool,
 }
 
-impl Arrivals {
-    fn of(samples: &[Queued], history: &History, granted: &History) -> Option<Self> {
+impl<'a> Arrivals<'a> {
+    fn of(samples: &[Queued], history: &'a History, granted: &History) -> Option<Self> {
         let (first, last) = (samples.first()?, samples.last()?);
         let mut arrived = Vec::new();
         for sample in samples {
@@ -140,19 +140,25 @@ impl Arrivals {
         }
         let span = last.arrived.since(first.arrived);
         let flow = Flow::of(&arrived)?;
-        let second = |ago: u64| {
-            let to = first.arrived.as_nanos().checked_sub(ago * SECOND.as_nanos())?;
-            let from = to.checked_sub(SECOND.as_nanos())?;
-            history.bytes_between(Time::from_nanos(from), Time::from_nanos(to))
-        };
-        let most = (0..SECONDS).filter_map(second).fold(0.0, f64::max);
         Some(Self {
-            fell: flow.rate < BitsPerSecond::of_bytes(most, SECOND.into()) * FELL_SHARE,
+            history,
+            began: first.arrived,
             flow,
             bits: arrived.last()?.1,
             let_through: granted.bytes_between(first.arrived, last.arrived)? * 8.0,
             waits: history.held_back(span) >= SHAPED_SHARE,
         })
+    }
+
+    /// Whether less came than in one of the seconds before.
+    fn fell(&self) -> bool {
+        let second = |ago: u64| {
+            let to = self.began.as_nanos().checked_sub(ago * SECOND.as_nanos())?;
+            let from = to.checked_sub(SECOND.as_nanos())?;
+            self.history.bytes_between(Time::from_nanos(from), Time::from_nanos(to))
+        };
+        let most = (0..SECONDS).filter_map(second).fold(0.0, f64::max);
+        self.flow.rate < BitsPerSecond::of_bytes(most, SECOND.into()) * FELL_SHARE
     }
 
     /// Whether more comes than the shaper lets through, so that packets wait in it.

@@ -2,10 +2,10 @@
 
 use weir_core::{Duration, Time};
 
-use super::{Auto, SAMPLE_AGE};
+use super::Auto;
 use crate::contract::{Side, State};
 use crate::quantities::Seconds;
-use crate::side::SideControl;
+use crate::side::{PRESSING_SHARE, SideControl};
 use crate::whose::whose;
 
 /// Sides that may have made a queue.
@@ -75,8 +75,7 @@ impl Auto {
         if !self.are_both_loaded() {
             return None;
         }
-        let total = Seconds::median(self.delays.told(SAMPLE_AGE, now).map(|sample| sample.total));
-        let total = total.unwrap_or_default();
+        let total = self.queued(now);
         let quiet = Side::ALL.map(|side| self.threshold(side, now) / 2.0);
         let quiet = quiet[0].max(quiet[1]);
         if total <= quiet {
@@ -139,8 +138,6 @@ impl Auto {
     }
 }
 
-/// Used share of a rate from which on a side may have made a queue.
-const PRESSING_SHARE: f64 = 0.7;
 /// Used share of a rate below which a side has made no queue: acknowledgements and name look-ups use less.
 pub(super) const NOTICEABLE_SHARE: f64 = 0.15;
 /// Share of the other side's load from which on a side may have made a queue, too, if neither has a rate.

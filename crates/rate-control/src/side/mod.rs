@@ -480,6 +480,8 @@ const UNKNOWN_SLACK: Seconds = Seconds(0.01);
 const MAX_SLACK: Seconds = Seconds(0.05);
 /// Share of the ticks at which packets wait for a rate that limits them.
 const WAITS_SHARE: f64 = 0.5;
+/// Used share of a rate from which on a side may have made a queue.
+pub(crate) const PRESSING_SHARE: f64 = 0.7;
 /// Share of a rate from which on it limits the traffic: TCP's sawtooth with a shallow queue uses more.
 const USED_SHARE: f64 = 0.9;
 /// Share of a rate that limits the traffic if packets wait for it and it is not far above what comes.
