@@ -8,12 +8,12 @@ use weir_core::{Duration, Rate, Time};
 use crate::contract::{
     AutoSettings, Controller, Decision, Delay, Reason, Side, State, TICK, Traffic,
 };
-use crate::delays::Delays;
+use crate::delays::{Delays, IDLE_PATH};
 use crate::idle::IdleDelays;
 use crate::lateness::Lateness;
-use crate::pauses::Pauses;
+use crate::pauses::{MAX_PAUSE, Pauses};
 use crate::quantities::{BitsPerSecond, Seconds};
-use crate::side::{Inputs, MIN_LOAD, SideControl, View};
+use crate::side::{Inputs, MIN_LOAD, PATH_LASTS, SideControl, View};
 use crate::source::{RTT_HALF, Sample};
 use crate::surge::Surge;
 use suspects::NOTICEABLE_SHARE;
@@ -33,8 +33,12 @@ pub struct Auto {
     ticked: Option<Time>,
     late: Lateness,
     pauses: Pauses,
+    /// Whether nothing came over the line at the last tick, and for some time.
+    is_out: bool,
     /// What varies while neither side has traffic.
     idle: IdleDelays,
+    /// When the idle line's path was last found to have become longer.
+    longer: Option<Time>,
     surge: Surge,
     /// Whose queue there is, where both sides may have made it and something tells.
     known: Option<Side>,
@@ -69,7 +73,9 @@ impl Auto {
             ticked: None,
             late: Lateness::new(),
             pauses: Pauses::new(),
+            is_out: false,
             idle: IdleDelays::default(),
+            longer: None,
             surge: Surge::default(),
             known: None,
             asleep: false,
@@ -93,7 +99,7 @@ impl Auto {
         let share = self.delays.share(side, total, now).filter(|_| both);
         let usage = usage[side as usize];
         let mine = |sample: Sample| match (sample.by_side, share) {
-            _ if usage < NOTICEABLE_SHARE => Seconds::ZERO,
+            _ if usage < NOTICEABLE_SHARE || control.is_before_load(&sample) => Seconds::ZERO,
             (Some(ways), _) => ways[side as usize],
             (None, Some(share)) => sample.total * share,
             (None, None) if suspects.sides[side as usize] => sample.total,
@@ -131,6 +137,10 @@ impl Auto {
             threshold,
             overdue: overdue.filter(|_| self.may_be(side, now)),
             is_waiting: overdue.is_some(),
+            // Answers that are awaited begin it, and only what arrives ends it.
+            is_out: (self.is_out || overdue.is_some())
+                && self.pauses.is_out(now)
+                && self.delays.silence(now).is_some_and(|silence| silence > MAX_PAUSE),
             feedback: self.feedback(now),
             silence: self.delays.silence(now),
             probes: self.probe_load(),
@@ -152,6 +162,7 @@ impl Auto {
         let is_quiet =
             self.sides.iter().all(|side| side.history.load(QUIET_OVER) < side.least_load());
         self.idle.note_traffic(is_quiet, now);
+        self.note_longer_path(now);
         let is_unknown = |side: &SideControl| !side.is_fixed() && side.capacity().is_none();
         if self.sides.iter().any(is_unknown) {
             let loads = self.sides.each_ref().map(|side| (&side.history, side.least_load()));
@@ -171,6 +182,21 @@ impl Auto {
                     self.sides[side as usize].note_idle_delay(usual);
                 }
             }
+        }
+    }
+
+    /// Takes an excess that stands on the idle line for a longer path, unless that became longer a short time ago: one that does so
+    /// time and again varies.
+    fn note_longer_path(&mut self, now: Time) {
+        let again = self.longer.is_some_and(|at| now.since(at) < PATH_LASTS);
+        let is_held = |side: &SideControl| matches!(side.state(), State::Idle | State::Loaded);
+        let is_quiet = self.idle.is_quiet(now) && self.sides.iter().all(is_held);
+        if !again && is_quiet && self.delays.is_longer_path(now) {
+            self.longer = Some(now);
+            let since = Time::from_nanos(now.as_nanos().saturating_sub(IDLE_PATH.as_nanos()));
+            let by = self.delays.reroute(since);
+            self.sides.iter_mut().for_each(|side| side.note_longer_path(by));
+            self.idle.forget();
         }
     }
 
@@ -267,6 +293,12 @@ impl Controller for Auto {
         self.known = self.whose_queue(now);
         // Both look before either acts: what one of two suspects does now tells nothing of the other yet.
         let mut inputs = Side::ALL.map(|side| self.inputs(side, elapsed, now));
+        let was_out = std::mem::replace(&mut self.is_out, inputs[0].is_out);
+        let held_out = self.sides.iter().any(SideControl::is_out);
+        if held_out && was_out && !self.is_out && !self.asleep {
+            self.delays.begin_anew(now);
+            inputs = Side::ALL.map(|side| self.inputs(side, elapsed, now));
+        }
         for side in Side::ALL {
             if traffic[side as usize].is_none() {
                 continue;

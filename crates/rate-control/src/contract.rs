@@ -151,7 +151,7 @@ pub enum State {
     Probing,
     /// The line has a queue, and the rate is lowered until it is gone.
     BackingOff,
-    /// No probe is answered.
+    /// Nothing comes over the line, or no probe is answered.
     Stalled,
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Delays {
     /// When the newest probe had left that was answered, and when a source that is probed was last heard.
     probe_answered: Option<Time>,
     probes_heard: Option<Time>,
+    /// What left before tells nothing.
+    since: Time,
     /// Whether there was a load from the first moment on, so that baselines may be made of a queue.
     pub loaded_from_start: bool,
     /// When a baseline last fell, while that is so.
@@ -88,6 +90,9 @@ impl Delays {
         if is_probe {
             self.probe_answered = self.probe_answered.max(Some(delay.sent));
             self.probes_heard = Some(now);
+        }
+        if sample.sent < self.since {
+            return None;
         }
         self.recent.push(sample, now);
         let votes = is_told && (is_probe || !self.probes_answered(now));
@@ -237,6 +242,20 @@ impl Delays {
         lost.count()
     }
 
+    /// Whether the delays of an idle line have stood above their baselines for [`IDLE_PATH`], hardly moving: its path has become
+    /// longer.
+    pub fn is_longer_path(&self, now: Time) -> bool {
+        let samples: Vec<&Sample> = self.newest(IDLE_PATH, now).collect();
+        let is_seen = samples.len() >= IDLE_PATH_SAMPLES
+            && samples.last().is_some_and(|oldest| now.since(oldest.arrived) >= IDLE_PATH_SEEN);
+        let least = samples.iter().map(|sample| sample.total).reduce(Seconds::min);
+        let most = samples.iter().map(|sample| sample.total).reduce(Seconds::max);
+        is_seen
+            && least.zip(most).is_some_and(|(least, most)| {
+                least >= LONGER && most - least <= least * LONGER_SHARE
+            })
+    }
+
     /// Takes the excess of all samples since `since` for a path that has become longer; returns by how much.
     pub fn reroute(&mut self, since: Time) -> Seconds {
         let Self { sources, recent, .. } = self;
@@ -265,6 +284,12 @@ impl Delays {
         self.sources.iter_mut().for_each(|source| source.jitter = Seconds::ZERO);
     }
 
+    /// Forgets what left before `now`, also what has not arrived yet: the line was out.
+    pub fn begin_anew(&mut self, now: Time) {
+        self.forget_recent();
+        self.since = now;
+    }
+
     /// Forgets what is under way, as after a pause in which nobody looked.
     pub fn forget_recent(&mut self) {
         self.recent.clear();
@@ -287,6 +312,14 @@ impl Delays {
 
 /// Fall of a baseline that counts: less is the luck of single packets.
 const FELL_BY: Seconds = Seconds(0.001);
+/// Time for which the delays of an idle line stand above their baselines where its path is longer; the part of it that must have been
+/// seen, and samples of it: all but two of the probes of an idle line in that time.
+pub(crate) const IDLE_PATH: Duration = Duration::from_millis(1_600);
+const IDLE_PATH_SEEN: Duration = Duration::from_millis(1_200);
+const IDLE_PATH_SAMPLES: usize = 6;
+/// Excess at least of a longer path, and share of it by which it moves at most.
+const LONGER: Seconds = Seconds(0.002);
+const LONGER_SHARE: f64 = 0.3;
 /// Probes in a row without an answer that are not chance: with a loss of 20 % they are, once in 16 000.
 const OVERDUE_PROBES: usize = 6;
 /// Time after which a source without an answer has no vote: ten times the longest time between two probes.

@@ -78,6 +78,13 @@ impl IdleDelays {
         self.was_seen || self.usual.is_some()
     }
 
+    /// Forgets what was seen, as it was above other baselines.
+    pub fn forget(&mut self) {
+        self.excesses.clear();
+        self.pending.clear();
+        self.usual = None;
+    }
+
     /// Whether nothing of the last traffic can wait any more.
     pub fn is_quiet(&self, now: Time) -> bool {
         self.quiet_since.is_some_and(|since| now.since(since) >= DRAINED_AFTER)

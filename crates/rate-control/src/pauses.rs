@@ -66,6 +66,18 @@ impl Pauses {
         if shows { length } else { Seconds::ZERO }
     }
 
+    /// Whether no packet has arrived for longer than on any line that only became slower.
+    pub fn is_out(&self, now: Time) -> bool {
+        self.arrived()
+            .zip(self.usual_interval())
+            .is_some_and(|(since, usual)| now.since(since) > MAX_PAUSE.max(usual * OUTAGE_PACKETS))
+    }
+
+    /// When the last packet arrived, to a tick; `None` before the first.
+    pub fn arrived(&self) -> Option<Time> {
+        self.ticks.back().map(|&(at, _)| at)
+    }
+
     /// Notes that nothing arrived from `since` to `now`.
     fn note_silence(&mut self, since: Time, now: Time) {
         self.found.take_back(since);
@@ -91,9 +103,12 @@ const HALF_TICK: Duration = Duration::from_nanos(TICK.as_nanos() / 2);
 /// Time without a packet that is a pause at least: two ticks.
 const MIN_PAUSE: Duration = Duration::from_millis(40);
 /// Time without a packet that is a pause at most: what is longer is an outage, after which nothing need be as it was.
-const MAX_PAUSE: Duration = Duration::from_millis(250);
+pub(crate) const MAX_PAUSE: Duration = Duration::from_millis(250);
 /// The same as a multiple of the usual time between two packets: on a slow line these are far apart.
 const PACKETS: u64 = 8;
+/// Time without a packet that is an outage, as a multiple of the usual time between two: a line that becomes fifty times slower
+/// brings one within it.
+const OUTAGE_PACKETS: u64 = 64;
 /// Ticks with packets that tell what is usual: half of those in a second.
 const MIN_TICKS: usize = 25;
 /// Time over which that is taken.

@@ -6,10 +6,12 @@ use weir_core::{Duration, Time};
 
 use super::probing::MIN_STEP;
 use super::pulse::{Pulse, range};
-use super::trial::{Trial, is_beyond_doubt};
-use super::{CLEAR_SHARE, MAX_SLACK, MIN_LOAD, STEADY_SPREAD, SideControl, View};
+use super::trial::{LOST_WITHIN, Trial, is_beyond_doubt};
+use super::{
+    CLEAR_SHARE, IDLE_AFTER, MAX_SLACK, MIN_LOAD, PRESSING_SHARE, STEADY_SPREAD, SideControl, View,
+};
 use crate::capacity;
-use crate::contract::{MIN_RATE, Reason, Side, State};
+use crate::contract::{MIN_RATE, Reason, Side, State, TICK};
 use crate::delays::Overdue;
 use crate::quantities::{BitsPerSecond, Seconds};
 
@@ -40,6 +42,8 @@ pub(super) struct Episode {
     told: i32,
     /// When both sides began to drain in doubt.
     doubted: Option<Time>,
+    /// Since when an excess stays without a load.
+    unloaded: Option<Time>,
     /// Whether it began because an excess stood.
     pub stood: bool,
     /// Whether the line seemed to be full from the start when it began, and whether a baseline fell in it.
@@ -76,6 +80,7 @@ impl Default for Episode {
             certain: true,
             told: 0,
             doubted: None,
+            unloaded: None,
             stood: false,
             from_start: false,
             sank: false,
@@ -161,7 +166,9 @@ impl SideControl {
         self.note_told(view);
         let Some(excess) = view.excess else { return (Reason::Delay, 0.0) };
         self.episode.peak = self.episode.peak.max(excess);
-        if excess <= view.clear() {
+        if excess > view.clear() {
+            self.episode.unloaded = None;
+        } else {
             // The latest answers are older than the queue that others wait in.
             if view.is_waiting && self.is_known_own() != Some(false) {
                 return (Reason::Delay, excess.as_millis());
@@ -176,6 +183,9 @@ impl SideControl {
                 && (self.episode.trial.failed > 0 || self.fell_too_fast(excess, view))
             {
                 return self.dismiss(view);
+            }
+            if self.stays_without_load(view) {
+                return self.wait_for_load(view);
             }
             return self.clear(view);
         }
@@ -195,6 +205,33 @@ impl SideControl {
         self.measure_queue(view);
         self.rate = Some(self.draining(view));
         (Reason::Delay, excess.as_millis())
+    }
+
+    /// Whether the excess stays as it was, and only counts as gone since nothing is sent any more.
+    fn stays_without_load(&self, view: &View<'_>) -> bool {
+        let stays = view.delays.newest(UNMOVED_SPAN, view.now).map(|sample| sample.of(self.side));
+        !self.varies()
+            && self.history.load(TICK * 2) < ENDED_LOAD
+            && range(stays).is_some_and(|(least, _)| least > view.clear())
+            && self.is_unmoved(UNMOVED_SPAN, view)
+    }
+
+    /// Waits whether the load has ended. Then the excess is nobody's queue, and need not have been one before: the episode tells
+    /// nothing, and what was known holds. Where something comes all the same, the line may carry hardly anything any more.
+    fn wait_for_load(&mut self, view: &View<'_>) -> (Reason, f64) {
+        let since = *self.episode.unloaded.get_or_insert(view.now);
+        if view.now.since(since) < IDLE_AFTER {
+            return (Reason::Delay, self.episode.peak.as_millis());
+        }
+        if self.history.load(IDLE_AFTER) >= ENDED_LOAD {
+            return self.clear(view);
+        }
+        self.episode.ended = view.now;
+        self.line.capacity = self.episode.capacity;
+        self.tried = view.now;
+        self.rate = self.held_or_open(view.probes);
+        self.enter(State::Loaded, view.now);
+        (Reason::Clear, view.now.since(self.episode.began).as_millis_f64())
     }
 
     /// Tests whether the excess is a queue; `None` if the episode goes on as that of one.
@@ -295,6 +332,12 @@ impl SideControl {
 
     /// Learns from an episode of length `took`, in which the line carried `found`.
     fn learn_from_episode(&mut self, found: BitsPerSecond, took: Seconds, view: &View<'_>) {
+        if self.episode.capacity.is_some() && self.went_by_itself(took, view) {
+            self.line.capacity = self.episode.capacity;
+            self.line.note_false_alarm(self.episode.peak.min(MAX_SLACK));
+            self.line.note_change(0.0);
+            return;
+        }
         // On ingress a queue of its own is one that more comes of than is let through, or that goes with a gap in that.
         let is_own = (took > view.feedback && self.came_beyond_rate(found))
             || (self.side == Side::Ingress && self.pulse_shows(view));
@@ -316,6 +359,18 @@ impl SideControl {
             self.line.confirmed |= self.episode.wanted && is_same_line(found, before);
         }
         self.line.base.get_or_insert(after);
+    }
+
+    /// Whether the excess of an episode of length `took` went before a lower rate can show, and there is no other reason for it than
+    /// that it came by itself: neither a line that varies, nor a short buffer that is overrun, nor, where the load uses the rate, a
+    /// step of probing or the other side.
+    fn went_by_itself(&self, took: Seconds, view: &View<'_>) -> bool {
+        let presses =
+            self.episode.rate.is_some_and(|rate| self.episode.load >= rate * PRESSING_SHARE);
+        took + Seconds::from(TICK) < view.feedback
+            && !self.line.varied()
+            && view.delays.lost_within(LOST_WITHIN, view.now) == 0
+            && (!presses || (view.alone && !self.episode.wanted))
     }
 
     /// Whether what came in an episode, `found`, is nearer to what the line carries than to what was let through.
@@ -342,6 +397,11 @@ impl SideControl {
             false => 1.0,
         };
         (before + (found - before) * sure * long).max(MIN_RATE.into())
+    }
+
+    /// Whether the rate is halved to see whether the excess is a queue.
+    pub(super) fn is_testing(&self) -> bool {
+        self.state == State::BackingOff && self.episode.tests > 0
     }
 
     /// Tests whether an excess that stays although the rate was lowered is a queue; `None` if it moves.
@@ -519,6 +579,8 @@ fn is_same_line(found: BitsPerSecond, before: BitsPerSecond) -> bool {
     (found / before - 1.0).abs() < SAME_LINE_SHARE
 }
 
+/// Load below which there is none: on a line that carries as much a full packet takes more than half a second.
+const ENDED_LOAD: BitsPerSecond = BitsPerSecond(20e3);
 /// Time for which an excess lasts that is a queue though no load rose, as long as samples are kept; and the part of it that must
 /// have been seen.
 const LASTS: Duration = Duration::from_millis(3_800);
@@ -579,7 +641,7 @@ const PAUSED_BEFORE: Duration = Duration::from_secs(2);
 /// A line that became more than ten times slower is rarer than one that took another route and loses packets.
 const MAX_TESTS_WITH_LOSS: u32 = 3;
 /// Time for which a path stays as it is: as long as a baseline is remembered.
-pub(super) const PATH_LASTS: Duration = Duration::from_secs(30);
+pub(crate) const PATH_LASTS: Duration = Duration::from_secs(30);
 /// Share by which measurements of a steady line differ.
 const STEADY_CHANGE: f64 = 0.04;
 /// A line that carried this share of the load has no want of capacity.

@@ -67,6 +67,12 @@ impl LineEstimate {
         self.foreign_found = self.foreign;
     }
 
+    /// Forgets of the excess that is let stand what a longer path explains, as its delays are no excess any more.
+    pub fn note_longer_path(&mut self, by: Seconds) {
+        self.foreign = (self.foreign - by * FOREIGN_FACTOR).max(Seconds::ZERO);
+        self.foreign_found = self.foreign;
+    }
+
     /// Keeps the memory of an excess that did not fall with the rate from fading, as one of `excess` came and went.
     ///
     /// It becomes no longer by that: a part of what came and went may have been a queue.

@@ -25,10 +25,12 @@ mod view;
 use weir_core::{Duration, Rate, Time};
 
 use crate::capacity::{self, Measured, Window};
-use crate::contract::{Decision, MIN_RATE, Mode, Reason, Side, State, Traffic};
+use crate::contract::{Decision, MIN_RATE, Mode, Reason, Side, State, TICK, Traffic};
 use crate::history::History;
 use crate::quantities::{BitsPerSecond, Seconds};
+use crate::source::Sample;
 use episode::Episode;
+pub(crate) use episode::PATH_LASTS;
 use line::LineEstimate;
 use mode::ModeParameters;
 use probing::Step;
@@ -63,6 +65,8 @@ pub(crate) struct SideControl {
     /// When that was last behind a pause, where another path is expected.
     new_path: Option<Time>,
     last_busy: Time,
+    /// Whether nothing comes over the line, as far as that tells this side anything.
+    is_out: bool,
     /// Whether the other side has hardly any traffic, and delays hardly any jitter.
     is_undisturbed: bool,
     /// When the present load began.
@@ -95,6 +99,7 @@ impl SideControl {
             raised: Seconds::ZERO,
             new_path: None,
             last_busy: Time::ZERO,
+            is_out: false,
             is_undisturbed: false,
             load_began: Time::ZERO,
             reported: None,
@@ -120,6 +125,11 @@ impl SideControl {
 
     pub const fn is_fixed(&self) -> bool {
         self.is_fixed
+    }
+
+    /// Whether the side holds its rate since nothing comes over the line.
+    pub const fn is_out(&self) -> bool {
+        self.is_out
     }
 
     pub const fn state(&self) -> State {
@@ -169,6 +179,11 @@ impl SideControl {
         self.line.note_foreign(usual);
     }
 
+    /// Takes in that the idle line's path has become longer `by` so much, which is no excess any more.
+    pub fn note_longer_path(&mut self, by: Seconds) {
+        self.line.note_longer_path(by);
+    }
+
     /// Whether delays vary for other reasons than this side's queue.
     pub fn is_disturbed(&self) -> bool {
         let is_doubtful =
@@ -200,14 +215,24 @@ impl SideControl {
         (self.packet_time() * LOAD_PACKETS).max(MIN_LOAD_SPAN).min(MAX_LOAD_SPAN).to_duration()
     }
 
-    /// The least load that can make a queue: on a line that is known to be slow half of what it mostly carries.
+    /// The least load that can make a queue: on a line that is known to be slow half of what it mostly carries, and where the rate is
+    /// halved for the sake of a test half of that.
     pub fn least_load(&self) -> BitsPerSecond {
-        self.line.base.map_or(MIN_LOAD, |usual| MIN_LOAD.min(usual / 2.0))
+        let usual = self.line.base.map_or(MIN_LOAD, |usual| MIN_LOAD.min(usual / 2.0));
+        match self.rate {
+            Some(rate) if self.is_testing() => usual.min(rate / 2.0),
+            _ => usual,
+        }
     }
 
     /// What the rate let through.
     pub const fn granted(&self) -> &History {
         &self.granted
+    }
+
+    /// Whether a sample had passed the line before the present load came to it, and shows none of its queue.
+    pub fn is_before_load(&self, sample: &Sample) -> bool {
+        self.seen_at()(sample).saturating_add(TICK) < self.load_began
     }
 
     /// Rate at which traffic crosses the line at present.
@@ -271,6 +296,7 @@ impl SideControl {
         pause: Duration,
         decide: &mut dyn FnMut(Decision),
     ) {
+        self.last_busy = now;
         let (reason, value) = self.resume(now, pause);
         self.reported = None;
         self.report(reason, value, now, decide);
@@ -292,11 +318,17 @@ impl SideControl {
         }
         let load = self.note_load(view.now);
         self.is_undisturbed = view.alone && view.jitter <= STEADY_JITTER;
-        if view.silence.is_some_and(|silence| silence >= STALL_AFTER) {
+        let was_out = self.is_out;
+        self.is_out = view.is_out && self.state != State::Idle && !self.varies();
+        if self.is_out || view.silence.is_some_and(|silence| silence >= STALL_AFTER) {
             return self.stall(view);
         }
         if self.state == State::Stalled {
-            return self.resume(view.now, view.now.since(self.entered));
+            let lasted = view.now.since(self.entered);
+            if !was_out || lasted >= STALL_AFTER {
+                self.last_busy = view.now;
+            }
+            return self.resume(view.now, lasted);
         }
         if let Some(overdue) = view.overdue.filter(|_| self.state != State::Idle) {
             return self.on_overdue(overdue, view);
@@ -399,8 +431,12 @@ impl SideControl {
     /// Holds the rate while nobody answers, and opens the side if that lasts.
     fn stall(&mut self, view: &View<'_>) -> (Reason, f64) {
         if self.state != State::Stalled {
+            // What was lowered because answers stayed out was lowered in vain, and so was what was learned of it.
+            let began_out = view.pauses.arrived().is_some_and(|last| self.episode.began >= last);
+            if self.is_out && self.state == State::BackingOff && began_out {
+                self.line.capacity = self.episode.capacity.or(self.line.capacity);
+            }
             self.enter(State::Stalled, view.now);
-            // What was lowered because answers stayed out was lowered in vain.
             self.rate = self.held_or_open(view.probes);
         }
         let silence = view.silence.unwrap_or_default();
@@ -414,7 +450,7 @@ impl SideControl {
     fn resume(&mut self, now: Time, pause: Duration) -> (Reason, f64) {
         self.rate = self.held_or_open(BitsPerSecond::ZERO);
         self.tried = now;
-        self.last_busy = now;
+        self.load_began = now;
         self.enter(State::Loaded, now);
         (Reason::Resume, pause.as_secs_f64())
     }

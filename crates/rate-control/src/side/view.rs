@@ -39,6 +39,8 @@ pub(crate) struct Inputs {
     pub overdue: Option<Overdue>,
     /// Whether answers are overdue, whichever side is the reason.
     pub is_waiting: bool,
+    /// Whether nothing at all comes over the line, neither packets nor answers.
+    pub is_out: bool,
     /// Time until a change of rate shows in a delay.
     pub feedback: Seconds,
     /// How long nobody has answered although probes are out.

@@ -1,6 +1,6 @@
 //! A line and its traffic as fluids, ticked every millisecond: enough for a controller, and exact.
 
-use weir_core::{Duration, Time};
+use weir_core::{Duration, Rate, Time};
 use weir_rate_control::{
     AutoSettings, Control, Controller, Decision, Delay, Measured, Mode, OneWay, Side, TICK, Traffic,
 };
@@ -114,6 +114,16 @@ impl Line {
     /// The rate of a side in Mbit/s.
     pub fn rate(&self, side: Side) -> Option<f64> {
         self.rates[side as usize].map(|bps| bps / 1e6)
+    }
+
+    /// Milliseconds from `from_ms` until now for which a side had a rate below `bps`.
+    pub fn low_for(&self, side: Side, bps: f64, from_ms: u64) -> u64 {
+        let decided = self.log.iter().filter(|(_, decision)| decision.side == side);
+        let rates: Vec<_> = decided.map(|&(at, decision)| (at, decision.rate)).collect();
+        let ends = rates.iter().skip(1).map(|&(at, _)| at).chain([self.now_ms]);
+        let is_low = |rate: Option<Rate>| rate.is_some_and(|rate| (rate.as_bps() as f64) < bps);
+        let low = rates.iter().zip(ends).filter(|&(&(_, rate), _)| is_low(rate));
+        low.map(|(&(at, _), end)| end.saturating_sub(at.max(from_ms))).sum()
     }
 
     /// Puts so many milliseconds of traffic in front of the line at once, as a connection that begins does.

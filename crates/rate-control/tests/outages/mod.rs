@@ -1,0 +1,166 @@
+//! The line stops for a time, or its path changes while nothing is under way: neither tells how much it carries.
+
+use weir_rate_control::{Mode, Side};
+
+use crate::line::Line;
+use crate::loaded;
+
+/// Mean queue in ms over the `ms` to come, and the share of the line that is used, of each loaded side.
+fn after(line: &mut Line, sides: &[Side], ms: u64) -> Vec<(f64, f64)> {
+    let before: Vec<f64> = sides.iter().map(|&side| line.crossed_line(side)).collect();
+    let mut queues = vec![0.0; sides.len()];
+    for _ in 0..ms {
+        line.run(1);
+        for (queue, &side) in queues.iter_mut().zip(sides) {
+            *queue += line.queue_ms(side) / ms as f64;
+        }
+    }
+    let used = |(&side, &crossed): (&Side, &f64)| {
+        (line.crossed_line(side) - crossed) * 8e3 / ms as f64 / line.capacity[side as usize]
+    };
+    let used: Vec<f64> = sides.iter().zip(&before).map(used).collect();
+    queues.into_iter().zip(used).collect()
+}
+
+#[test]
+fn an_outage_tells_nothing_of_what_the_line_carries() {
+    for sides in [&[Side::Egress][..], &[Side::Ingress], &Side::ALL] {
+        for mode in [Mode::Ping, Mode::Bandwidth] {
+            for length_ms in [300, 500, 900, 2_000, 2_800] {
+                let mut line = Line::new(mode, [10.0, 50.0]);
+                line.run(3_000);
+                for &side in sides {
+                    line.demand[side as usize] += 2.0 * line.capacity[side as usize];
+                    // Acknowledgements: what comes in tells of outages.
+                    line.demand[1 - side as usize] += 4e6;
+                }
+                line.run(17_000);
+                line.pause_ms = 20_000..20_000 + length_ms;
+                line.run(length_ms + 500);
+                for (&side, (queue, used)) in sides.iter().zip(after(&mut line, sides, 5_000)) {
+                    // Neither in vain during the outage nor behind it, where connections that begin anew would lose packets.
+                    let low = line.low_for(side, line.capacity[side as usize] / 2.0, 20_000);
+                    assert!(
+                        used > 0.85 && queue < 20.0 && low <= 100,
+                        "{mode:?} {side:?} of {sides:?}, {length_ms} ms: {used}, {queue} ms, {low} ms"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// What comes behind it is measured as it is, not as what was known before.
+#[test]
+fn a_line_that_is_slower_behind_an_outage_is_followed() {
+    for side in Side::ALL {
+        for mode in [Mode::Ping, Mode::Bandwidth] {
+            for length_ms in [600, 2_000, 5_000] {
+                let mut line = loaded(mode, side);
+                line.demand[1 - side as usize] += 4e6;
+                line.run(18_000);
+                line.pause_ms = 20_000..20_000 + length_ms;
+                line.run(length_ms);
+                line.capacity[side as usize] /= 4.0;
+                line.run(2_000);
+                let (queue, used) = line.watch(side, 5_000);
+                assert!(
+                    queue < 20.0 && used > 0.85,
+                    "{mode:?} {side:?}, {length_ms} ms: {used} used, {queue} ms"
+                );
+            }
+        }
+    }
+}
+
+/// Where nothing comes in since a download has ended, answers that are late are none that stay out: the way out is lowered.
+#[test]
+fn a_line_that_answers_is_not_out_though_nothing_else_comes() {
+    let mut line = loaded(Mode::Ping, Side::Egress);
+    line.demand[1] = 40e6;
+    line.run(18_000);
+    line.demand[1] = 0.0;
+    line.run(500);
+    line.capacity[0] /= 10.0;
+    line.run(3_000);
+    let (queue, used) = line.watch(Side::Egress, 5_000);
+    assert!(queue < 20.0 && used > 0.85, "{used} used, {queue} ms");
+}
+
+/// Halving the rate of a slow line leaves less than any usual load, which is one for all that.
+#[test]
+fn a_longer_path_of_a_slow_line_is_no_queue() {
+    for mode in [Mode::Ping, Mode::Bandwidth] {
+        for mbit in [0.6, 1.0, 2.0, 3.0] {
+            let mut line = Line::new(mode, [mbit, 20.0]);
+            line.limit = 20e3;
+            line.run(2_000);
+            line.demand = [2e6 * mbit, 20e3 * mbit];
+            line.run(18_000);
+            line.base_ms.iter_mut().for_each(|base| *base += 80.0);
+            line.run(5_000);
+            let (queue, used) = line.watch(Side::Egress, 8_000);
+            assert!(used > 0.85 && queue < 60.0, "{mode:?}, {mbit} Mbit/s: {used}, {queue} ms");
+        }
+    }
+}
+
+/// A load of [`loaded`] that pauses for `pause_ms` from 20 s on, after which the path is `longer_ms` longer from `changes_ms` on.
+fn path_changes(
+    mode: Mode,
+    side: Side,
+    changes_ms: u64,
+    pause_ms: u64,
+    longer_ms: f64,
+    settles_ms: u64,
+) -> (f64, f64) {
+    let mut line = loaded(mode, side);
+    let wanted = line.demand;
+    let change = |of: &mut Line| of.base_ms.iter_mut().for_each(|base| *base += longer_ms);
+    let stops_ms = 20_000;
+    line.run(changes_ms.min(stops_ms) - line.now_ms);
+    if changes_ms < stops_ms {
+        change(&mut line);
+        line.run(stops_ms - changes_ms);
+    }
+    line.demand = [0.0; 2];
+    if changes_ms >= stops_ms {
+        line.run(changes_ms - stops_ms);
+        change(&mut line);
+    }
+    line.run(stops_ms + pause_ms - line.now_ms);
+    line.demand = wanted;
+    line.run(settles_ms);
+    line.watch(side, 3_000)
+}
+
+#[test]
+fn a_path_that_became_longer_while_the_line_was_idle_is_no_queue() {
+    for side in Side::ALL {
+        for mode in [Mode::Ping, Mode::Bandwidth] {
+            for longer_ms in [8.0, 12.0, 40.0, 150.0] {
+                let (queue, used) = path_changes(mode, side, 22_000, 8_000, longer_ms, 300);
+                assert!(
+                    used > 0.85 && queue < 10.0,
+                    "{mode:?} {side:?}, {longer_ms} ms longer: {used} used, {queue} ms"
+                );
+            }
+        }
+    }
+}
+
+/// The load ends before it is known that the path is longer, and begins again.
+#[test]
+fn a_load_that_ends_in_an_episode_tells_nothing() {
+    for side in Side::ALL {
+        for mode in [Mode::Ping, Mode::Bandwidth] {
+            for (changes_ms, pause_ms) in [(19_600, 1_500), (19_300, 1_500), (19_600, 6_000)] {
+                let (queue, used) = path_changes(mode, side, changes_ms, pause_ms, 12.0, 1_500);
+                assert!(
+                    used > 0.85 && queue < 10.0,
+                    "{mode:?} {side:?}, {changes_ms}, {pause_ms}: {used} used, {queue} ms"
+                );
+            }
+        }
+    }
+}
