@@ -5,7 +5,6 @@
 
 use weir_core::Duration;
 
-use super::episode::PATH_LASTS;
 use super::probing::{MIN_STEP, STEP_SEEN};
 use super::{DISTURBED, SideControl, View};
 use crate::capacity;
@@ -35,8 +34,11 @@ impl SideControl {
     pub(super) fn prove(&mut self, view: &View<'_>) {
         let Some(known) = self.line.capacity.filter(|_| self.is_disturbed()) else { return };
         // A baseline that was raised lately may be above the shortest path.
-        let is_raised = self.rerouted.is_some_and(|at| view.now.since(at) < PATH_LASTS);
-        let raised = if is_raised { self.line.foreign.max(self.raised) } else { Seconds::ZERO };
+        let raised = if self.was_rerouted(view.now) {
+            self.line.foreign.max(self.raised)
+        } else {
+            Seconds::ZERO
+        };
         let error = self.packet_time() * 2.0 + raised;
         let step = match self.state {
             State::Probing => view.now.since(self.step.began),

@@ -406,9 +406,9 @@ impl SideControl {
 
     /// Tests whether an excess that stays although the rate was lowered is a queue; `None` if it moves.
     ///
-    /// The rate is halved, and again; if the excess still stays, it is the path that has become longer. Where
-    /// probes are lost it may be a full buffer that is still overrun, and the rate is halved once more before
-    /// that is believed.
+    /// A pulse is tried first, where one can tell. Else the rate is halved, and again; if the excess still stays, it is the path that
+    /// has become longer. Where probes are lost it may be a full buffer that is still overrun, and the rate is halved once more
+    /// before that is believed.
     fn test(&mut self, view: &View<'_>) -> Option<(Reason, f64)> {
         let span = Seconds::from(UNMOVED_SPAN) + view.feedback * 2.0;
         if view.now.since(self.episode.tested) < span.to_duration() {
@@ -419,6 +419,12 @@ impl SideControl {
         if !self.is_unmoved(UNMOVED_SPAN, view) {
             self.episode.tests = 0;
             return None;
+        }
+        let is_untried = self.episode.tests == 0 && self.episode.pulses == 0;
+        let varies = self.is_disturbed() || self.was_rerouted(view.now);
+        let excess = view.excess.unwrap_or_default();
+        if is_untried && !varies && self.pulse(Pulse::deep(excess, view.now), view) {
+            return Some((Reason::Test, UNMOVED_SPAN.as_millis_f64()));
         }
         let overrun = view.delays.lost_within(UNMOVED_SPAN, view.now) > 0;
         if self.episode.tests >= if overrun { MAX_TESTS_WITH_LOSS } else { MAX_TESTS } {
@@ -436,20 +442,34 @@ impl SideControl {
         !self.varies() && view.pauses.within(Time::from_nanos(before), began) > Seconds::ZERO
     }
 
-    /// Whether the excess stayed as it is for `span`.
+    /// Whether the excess stayed as it is for `span`. Where delays do not vary otherwise its samples lie as close together as jitter lets
+    /// them, and the middle of the later half is that of the earlier one.
     pub(super) fn is_unmoved(&self, span: Duration, view: &View<'_>) -> bool {
-        let samples = view.delays.newest(span, view.now).map(|sample| sample.of(self.side));
-        let Some((least, most)) = range(samples) else { return false };
+        let samples = || view.delays.newest(span, view.now).map(|sample| sample.of(self.side));
+        let Some((least, most)) = range(samples()) else { return false };
         let chance = (view.threshold - self.line.foreign).max(self.mode.threshold) * CLEAR_SHARE;
-        most - least <= (least * UNMOVED_SHARE).min(MAX_UNMOVED).max(chance)
+        let stays = (least * UNMOVED_SHARE).min(MAX_UNMOVED).max(chance);
+        if self.is_disturbed() {
+            return most - least <= stays;
+        }
+        let half = samples().count() / 2;
+        let middles =
+            Seconds::median(samples().take(half)).zip(Seconds::median(samples().skip(half)));
+        let moved = middles.map_or(Seconds::ZERO, |(later, earlier)| (later - earlier).abs());
+        moved * 2.0 <= stays && most - least <= stays + view.jitter * 2.0
+    }
+
+    /// Whether the path was found to have become longer a short time ago.
+    pub(super) fn was_rerouted(&self, now: Time) -> bool {
+        self.rerouted.is_some_and(|at| now.since(at) < PATH_LASTS)
     }
 
     /// Takes the excess for that of a longer path, and returns to the capacity from before the episode.
     pub(super) fn reroute(&mut self, view: &View<'_>) -> (Reason, f64) {
         let excess = view.excess.unwrap_or_default();
         // A path that becomes longer time and again is one that varies.
-        let before = self.rerouted.replace(view.now);
-        let again = before.is_some_and(|at| view.now.since(at) < PATH_LASTS);
+        let again = self.was_rerouted(view.now);
+        self.rerouted = Some(view.now);
         let is_new = self.follows_pause(view)
             && self.new_path.is_none_or(|at| view.now.since(at) >= PATHS_APART);
         if is_new {

@@ -1,7 +1,7 @@
 //! A pulse: for a moment little is let through, and a queue of this side's is gone after that.
 //!
 //! Behind a pause of the line delays may be longer since the path is, as a satellite's, or since the line became slower and has a
-//! queue. A gap of some milliseconds in what is let through drains a short queue in front of the line, and leaves it in the shaper; no path
+//! queue; and so may an excess that stands although the rate was lowered. A gap of some milliseconds in what is let through drains a short queue in front of the line, and leaves it in the shaper; no path
 //! becomes shorter by it. A rate that is lowered until that shows costs connections packets and, with these, their windows; a gap
 //! that is shorter than a round trip mostly does not.
 
@@ -34,6 +34,11 @@ impl Pulse {
         Self { from: now, until: now.saturating_add(length), share, excess }
     }
 
+    /// A pulse in which as little is let through as may be: a line that carries less than is known drains, too.
+    pub fn deep(excess: Seconds, now: Time) -> Self {
+        Self { share: MIN_PULSE_SHARE, ..Self::new(excess, now) }
+    }
+
     /// Time that it takes.
     fn length(&self) -> Duration {
         self.until.since(self.from)
@@ -41,21 +46,28 @@ impl Pulse {
 }
 
 impl SideControl {
-    /// Begins a pulse if `excess` may be that of a longer path behind a pause, and the episode has not had many of them.
+    /// Begins a pulse if `excess` may be that of a longer path behind a pause.
     pub(super) fn begin_pulse(&mut self, excess: Seconds, view: &View<'_>) {
+        if self.follows_pause(view) {
+            self.pulse(Pulse::new(excess, view.now), view);
+        }
+    }
+
+    /// Begins `pulse` if one can tell anything of its excess, and the episode has not had many of them; whether it did.
+    pub(super) fn pulse(&mut self, pulse: Pulse, view: &View<'_>) -> bool {
         let is_known = self.episode.capacity.is_some() && !self.sinks(view);
         let samples = view.delays.newest(STANDS_FOR, view.now).count();
-        if is_known
-            && self.follows_pause(view)
+        let tells = is_known
             && samples >= MIN_SAMPLES_BEFORE
-            && excess <= MAX_PULSED
+            && pulse.excess <= MAX_PULSED
             // A packet more or less is to tell nothing.
-            && self.packet_time() <= excess * (1.0 - STAYS)
-            && self.episode.pulses < MAX_PULSES
-        {
+            && self.packet_time() <= pulse.excess * (1.0 - STAYS)
+            && self.episode.pulses < MAX_PULSES;
+        if tells {
             self.episode.pulses += 1;
-            self.episode.pulse = Some(Pulse::new(excess, view.now));
+            self.episode.pulse = Some(pulse);
         }
+        tells
     }
 
     /// The rate that is let through at `now`, where the rate is `rate` without a pulse.

@@ -66,7 +66,7 @@ const FIRST_CONGESTION: &str = "\
     2980 37.360 backing_off delay 3.44
     3000 37.888 backing_off delay 4.31";
 
-/// At 10 s the path becomes 30 ms longer: the rate is halved twice, and the excess stays.
+/// At 10 s the path becomes 30 ms longer: a pulse does not move the excess.
 #[test]
 fn a_longer_path_to_the_word() {
     let mut line = loaded(Mode::Ping, Egress);
@@ -111,9 +111,14 @@ const LONGER_PATH: &str = "\
     10640 24.404 backing_off delay 30.00
     10660 24.409 backing_off delay 30.00
     10680 24.409 backing_off delay 30.00
-    10700 12.204 backing_off test 250.00
-    11040 6.102 backing_off test 250.00
-    11380 39.366 loaded reroute 30.00";
+    10700 4.882 backing_off test 250.00
+    10720 5.662 backing_off delay 30.00
+    10740 5.795 backing_off delay 30.00
+    10760 28.977 backing_off delay 30.00
+    10820 25.385 backing_off delay 30.00
+    10840 21.467 backing_off delay 30.00
+    10860 22.969 backing_off delay 30.00
+    10880 39.366 loaded reroute 30.00";
 
 /// At 10 s the line becomes four times as fast: nine steps of probing find it, the next queue its rate.
 #[test]
