@@ -66,16 +66,35 @@ impl SideControl {
         if is_blind || !self.is_used(took) || self.max.is_some_and(|max| rate >= max) {
             let share = self.history.load(took) / rate * 100.0;
             self.tried = view.now;
-            let room = match self.is_disturbed() {
-                true => BitsPerSecond::ZERO,
-                false => self.history.load(took) * ROOM_FACTOR,
-            };
-            self.rate = Some(rate.min(self.held(view.probes).max(room)));
+            self.rate = Some(self.rate_if_unused(rate, self.history.load(took), view));
             self.enter(State::Loaded, view.now);
             return (Reason::Unused, share);
         }
         self.step.number += 1;
         self.raise(view.now)
+    }
+
+    /// The rate after a step to `rate` of which no more than `load` was used: with some room for that to grow.
+    fn rate_if_unused(
+        &self,
+        rate: BitsPerSecond,
+        load: BitsPerSecond,
+        view: &View<'_>,
+    ) -> BitsPerSecond {
+        let held = self.held(view.probes);
+        if self.is_disturbed() {
+            return rate.min(held);
+        }
+        if self.is_hardly_known(view) {
+            return rate.min(held).max(self.at_most_max(load * UNCONFIRMED_ROOM_FACTOR));
+        }
+        rate.min(held.max(load * ROOM_FACTOR))
+    }
+
+    /// Whether what the line carries was measured but once, and may be far too little: over a long path a connection grows slowly,
+    /// and seldom confirms it.
+    fn is_hardly_known(&self, view: &View<'_>) -> bool {
+        !self.line.confirmed && !self.was_rerouted(view.now) && view.feedback >= LONG_PATH
     }
 
     /// What the line surely carried in a step of probing that made no queue above the threshold.
@@ -84,9 +103,11 @@ impl SideControl {
         let error = self.packet_time() * 2.0 + self.line.foreign;
         let (rate, error) = match self.measure(view, took.max(self.load_span())) {
             Some(measured) => (measured.rate, error),
-            // Where delays vary, the queue that ends a probing may never be believed: then what crossed without one was
-            // carried, but for what may wait unseen.
-            None if self.is_disturbed() => (self.history.load(took), error + view.threshold),
+            // Where delays vary, the queue that ends a probing may never be believed, and over a long path it may never come: then
+            // what crossed without one was carried, but for what may wait unseen.
+            None if self.is_disturbed() || self.is_hardly_known(view) => {
+                (self.history.load(took), error + view.threshold)
+            }
             None => return BitsPerSecond::ZERO,
         };
         rate * (1.0 - error / Seconds::from(took)).max(0.0)
@@ -132,7 +153,11 @@ const MAX_FIRST_STEP: u32 = 3;
 const HOLD_PER_SPREAD: f64 = 20.0;
 /// Time for which a rate is held at least: twice the shortest step.
 const MIN_HOLD: Seconds = Seconds(0.2);
-/// Factor by which the load may still grow where a higher rate was not used: a step of probing.
+/// Factor by which the load may grow where a higher rate was not used: a step of probing.
 const ROOM_FACTOR: f64 = 1.25;
+/// The same over a long path, on a line of which no queue has confirmed what it carries.
+const UNCONFIRMED_ROOM_FACTOR: f64 = 2.0;
+/// Feedback delay from which on a path is long: a connection that gains a packet in each round trip takes seconds for a step.
+const LONG_PATH: Seconds = Seconds(0.08);
 /// Share of the usual capacity below which the present one may be a passing weakness.
 const FAR_BELOW_SHARE: f64 = 0.6;
