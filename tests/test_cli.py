@@ -248,7 +248,9 @@ def test_doctor_calls_nothing_good_that_is_not_there(
         (("run", "rrul", "--repeat", "0"), 2, "--repeat: `0`: write 1 or more"),
         (("run", "tcp_nup", "--set", "streams=many"), 2, "write NAME=NUMBER"),
         (("run", "gone.toml"), 2, "`gone.toml` cannot be read"),
-        (("runn",), 2, "No such command"),
+        (("runn",), 2, "there is no command `runn`: did you mean `run`?"),
+        (("convert",), 2, "there is no command `convert`: `weir --help` lists all"),
+        (("lab", "shel"), 2, "there is no command `shel`: did you mean `shell`?"),
         (
             ("shape", "status", "lo", "--json", "--prometheus"),
             2,
@@ -256,7 +258,9 @@ def test_doctor_calls_nothing_good_that_is_not_there(
         ),
         (("shape", "lo", "--prove", "--load", "5", "--dry-run"), 2, "`5` is a time without its unit"),
         (("shape", "lo", "--prove", "--time", "2s", "--dry-run"), 2, "that the measurement takes"),
-        (("show", "nothing"), 3, "there is no record in `nothing`"),
+        (("show", "nothing"), 3, "`nothing` does not exist"),
+        (("show", "."), 3, "there is no record in `.`"),
+        (("show", "/dev/null"), 3, "`/dev/null` is no record: neither a folder nor a .weir file"),
         (("list", "queues", "cak"), 2, "there is no queue `cak`"),
         (("list", "queues", "simple rate 95%"), 2, "this line has no fixed rate to take a share of"),
         (("list", "queues", "simple rate 383kbit"), 2, "its tiers need a rate of at least 384kbit"),
@@ -291,6 +295,14 @@ def test_wrong_input_is_one_sentence_and_leaves_nothing_behind(
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("group", [(), ("shape",), ("sweep",), ("lab",), ("study",)])
+def test_the_help_of_a_group_cuts_no_summary(weir_here: Weir, group: tuple[str, ...]) -> None:
+    done = weir_here(*group, "--help")
+    assert done.returncode == 0, done.stderr
+    _, listed = done.stdout.split("\nCommands:\n")
+    assert "..." not in listed
 
 
 @pytest.mark.parametrize("words", [("list", "links", "line-50"), ("run", "rrull"), ("show", "nothing")])

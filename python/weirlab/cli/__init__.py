@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from weirlab import _native, drawers, interrupt
+from weirlab.cli.commands import Commands
 from weirlab.cli.options import sentence as sentence_of
 from weirlab.ending import INTERRUPTED
 from weirlab.loading import in_one_thread, uncollected
@@ -64,7 +65,7 @@ def _noticing_who_is_gone() -> Iterator[None]:
         raise ReaderGone from error
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Commands):
     """A group whose commands are imported when they are called."""
 
     @_noticing_who_is_gone()
@@ -93,11 +94,10 @@ class LazyGroup(click.Group):
         interrupt.started()
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes names and summaries without importing any of them."""
+    def summaries(self, ctx: click.Context) -> list[tuple[str, str]]:
+        """Names and summaries, without importing any of them."""
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        return list(COMMANDS.items())
 
 
 @click.group(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from weirlab.cli.commands import Commands
 from weirlab.cli.lab_lines import line_options, resolved
 from weirlab.cli.notes import note_options, noted
 from weirlab.cli.options import Whole, argument, elsewhere, option, renamed
@@ -65,7 +66,7 @@ def _line_options(command: Callable[..., None]) -> Callable[..., None]:
     return note_options(command)
 
 
-@click.group("lab")
+@click.group("lab", cls=Commands)
 def command() -> None:
     """Run any program at the client's end of an emulated line; the other end is called `server`."""
 

@@ -15,6 +15,7 @@ import click
 
 from weirlab import _native, reading
 from weirlab.cli import completion
+from weirlab.cli.commands import Commands
 from weirlab.cli.options import argument, option
 from weirlab.cli.shape_display import Display, show_dry_run
 from weirlab.cli.shape_settings import StartOptions, read_settings, start_options
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from weirlab.shape.view import Wanted
 
 
-class _StartUnlessNamed(click.Group):
+class _StartUnlessNamed(Commands):
     """A group of which a word that is none of its commands is the device to start at."""
 
     def resolve_command(

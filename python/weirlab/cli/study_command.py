@@ -7,12 +7,13 @@ from importlib import metadata
 
 import click
 
+from weirlab.cli.commands import MAX_SUMMARY_CHARS, Commands
 from weirlab.cli.options import option
 from weirlab.errors import UsageError
 from weirlab.ui import Table, console
 
 
-class _Studies(click.Group):
+class _Studies(Commands):
     """A group whose commands are entry points, each imported when it is called or listed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -102,6 +103,3 @@ def _asks(context: click.Context, name: str) -> str:
 
 GROUP = "weir.studies"
 """The entry points: a study's name, and the `click.Command` that runs it."""
-
-MAX_SUMMARY_CHARS = 200
-"""Characters of what a study says of itself, more than any says: none is cut."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from weirlab.cli.commands import Commands
 from weirlab.cli.options import Whole, argument, option
 from weirlab.errors import Interrupted, UsageError, WeirError, counted
 from weirlab.sweeps.charts import KINDS, draw, usual_kind
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class _Sweeps(click.Group):
+class _Sweeps(Commands):
     """A group in which the name of a plan stands for the command `run`."""
 
     def resolve_command(

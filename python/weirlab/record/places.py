@@ -21,7 +21,9 @@ def record_paths(path: Path) -> list[Path]:
     Raises:
         RecordError: if there is none.
     """
-    if path.is_file():
+    if not path.exists():
+        raise RecordError(f"`{path}` does not exist")
+    if not path.is_dir():
         return [path]
     found, stores = _below(path)
     if not found:
