@@ -285,6 +285,7 @@ def test_doctor_calls_nothing_good_that_is_not_there(
             2,
             "log `/dev/null` cannot be read: it is a device, and no regular file",
         ),
+        (("shape", "replay", __file__), 2, "test_cli.py`: line 1 is not of a shaper's log"),
     ],
 )
 def test_wrong_input_is_one_sentence_and_leaves_nothing_behind(

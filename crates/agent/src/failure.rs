@@ -18,6 +18,11 @@ impl Failure {
     pub fn other(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: 1 }
     }
+
+    /// The same failure, said to be of `place`.
+    pub fn within(self, place: &str) -> Self {
+        Self { message: format!("{place}: {}", self.message), ..self }
+    }
 }
 
 impl From<ShapeError> for Failure {

@@ -11,6 +11,7 @@ mod shape;
 mod terminal;
 #[cfg(feature = "test")]
 mod test;
+mod words;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

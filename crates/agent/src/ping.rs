@@ -16,7 +16,8 @@ use weir_sockets::{PingEvent, PingMethod, PingSettings, address_of, run_pings};
 use crate::ending::Ending;
 use crate::failure::Failure;
 use crate::once::Once;
-use crate::terminal::{print, whole};
+use crate::terminal::print;
+use crate::words::{text, unexpected, whole};
 
 pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
     let Some((host, settings)) = parse(words)? else { return print(HELP) };
@@ -134,7 +135,7 @@ fn parse(words: Vec<OsString>) -> Result<Option<(String, PingSettings)>, Failure
         }
         match word {
             Long("help") | Short('h') => return Ok(None),
-            Long("method") => method = parser.value()?.string()?,
+            Long("method") => method = text(&mut parser, "method")?,
             Long("port") => port = Some(whole(&mut parser, "port", 1, 65_535)?),
             Long("count") => count = Some(whole(&mut parser, "count", 1, weir_sockets::MAX_PINGS)?),
             Long("ttl") => ttl = Some(whole(&mut parser, "ttl", 1, 255)?),
@@ -145,12 +146,12 @@ fn parse(words: Vec<OsString>) -> Result<Option<(String, PingSettings)>, Failure
             Long("ping") => period = time(&mut parser, "ping")?,
             Long("timeout") => patience = time(&mut parser, "timeout")?,
             Long("dscp") => {
-                let name = parser.value()?.string()?;
+                let name = text(&mut parser, "dscp")?;
                 dscp = Dscp::parse(&name)
                     .ok_or_else(|| Failure::usage(format!("dscp: {}", no_dscp(&name))))?;
             }
             Value(name) if host.is_none() => host = Some(name.string()?),
-            other => return Err(other.unexpected().into()),
+            other => return Err(unexpected(other, HELP)),
         }
     }
     let Some(host) = host else { return Err(Failure::usage("say whom: `weir-agent ping HOST`")) };
@@ -182,7 +183,7 @@ fn parse(words: Vec<OsString>) -> Result<Option<(String, PingSettings)>, Failure
 }
 
 fn time(parser: &mut lexopt::Parser, name: &str) -> Result<Duration, Failure> {
-    let word = parser.value()?.string()?;
+    let word = text(parser, name)?;
     let read = read_time(&Written::from(word)).map(Duration::from_nanos);
     read.map_err(|says| Failure::usage(format!("{name}: {says}")))
 }

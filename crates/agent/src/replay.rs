@@ -7,6 +7,7 @@ use lexopt::prelude::*;
 
 use crate::failure::Failure;
 use crate::terminal::{print, tell};
+use crate::words::{text, unexpected};
 
 pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
     let (mut log, mut mode, mut json) = (None, None, false);
@@ -15,9 +16,9 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
         match word {
             Long("help") | Short('h') => return print(HELP),
             Long("json") => json = true,
-            Long("mode") => mode = Some(parser.value()?.string()?),
+            Long("mode") => mode = Some(text(&mut parser, "mode")?),
             Value(file) if log.is_none() => log = Some(PathBuf::from(file)),
-            other => return Err(other.unexpected().into()),
+            other => return Err(unexpected(other, HELP)),
         }
     }
     let Some(log) = log else {
@@ -37,7 +38,9 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
         let shown = said.map_err(Failure::from).and_then(|said| print(&format!("{said}\n")));
         failed = failed.take().or(shown.err());
     };
-    let [logged, made, same] = weir_shape::replay(&text, mode, &mut show)?;
+    let done = weir_shape::replay(&text, mode, &mut show).map_err(Failure::from);
+    let [logged, made, same] =
+        done.map_err(|failure| failure.within(&format!("log `{}`", log.display())))?;
     match failed {
         Some(failure) => Err(failure),
         None => {
@@ -50,4 +53,7 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
 const HELP: &str = "Runs the controller over what went into it, and shows what it would have done.
 
 Usage: weir-agent replay LOG [--mode ping|bandwidth] [--json]
+
+  --mode MODE    decides by another mode than the log's
+  --json         prints each decision as JSON
 ";

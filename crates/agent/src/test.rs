@@ -18,7 +18,8 @@ use weir_speedtest::bufferbloat::{Grade, WORST_PHASE};
 use crate::ending::Ending;
 use crate::failure::Failure;
 use crate::once::Once;
-use crate::terminal::{print, tell, whole};
+use crate::terminal::{print, tell};
+use crate::words::{text, unexpected, value, whole};
 
 pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
     let Some(mut asked) = parse(words)? else { return print(HELP) };
@@ -114,21 +115,21 @@ fn parse(words: Vec<OsString>) -> Result<Option<Asked>, Failure> {
         }
         match word {
             Long("help") | Short('h') => return Ok(None),
-            Long("idle") => of_test.idle = parser.value()?.string()?,
+            Long("idle") => of_test.idle = text(&mut parser, "idle")?,
             Long("load") => {
-                of_test.load = parser.value()?.string()?;
+                of_test.load = text(&mut parser, "load")?;
                 is_load_given = true;
             }
-            Long("ping") => of_test.ping = parser.value()?.string()?,
+            Long("ping") => of_test.ping = text(&mut parser, "ping")?,
             Long("max-flows") => {
                 of_test.max_flows = whole(&mut parser, "max-flows", 1, MAX_FLOWS)? as u32;
             }
-            Long("cc") => of_test.cc = parser.value()?.string()?,
-            Long("auth") => auth = Some(parser.value()?.into()),
+            Long("cc") => of_test.cc = text(&mut parser, "cc")?,
+            Long("auth") => auth = Some(value(&mut parser, "auth")?.into()),
             Long("seed") => seed = whole(&mut parser, "seed", 0, u64::MAX)?,
             Long("json") => json = true,
             Value(name) if host.is_none() => host = Some(name.string()?),
-            other => return Err(other.unexpected().into()),
+            other => return Err(unexpected(other, HELP)),
         }
     }
     let host = host.ok_or_else(|| Failure::usage("say whom: `weir-agent test HOST[:PORT]`"))?;
@@ -371,7 +372,7 @@ but the machine is small
             ("", "say whom: `weir-agent test HOST[:PORT]`"),
             ("h --max-flows 25", "max-flows `25`: write a whole number from 1 to 24"),
             ("h --load 2s", "load 2s: write 3s or more, since a line takes time to fill"),
-            ("h --method ndt7", "invalid option '--method'"),
+            ("h --method ndt7", "`--method` is no option; `--help` lists all"),
         ] {
             let words = words.split_whitespace().map(OsString::from).collect();
             let planned = parse(words).and_then(|asked| Ok(asked.unwrap().words.plan()?));

@@ -58,3 +58,37 @@ fn nothing_advises_a_command_of_the_other_program() {
         }
     }
 }
+
+#[test]
+fn what_is_no_option_of_a_command_is_told_with_the_one_that_was_meant() {
+    let commands: [(&[&str], &str, &str); 6] = [
+        (&["shape"], "dry-rum", "dry-run"),
+        (&["shape", "status"], "jsn", "json"),
+        (&["shape", "stop"], "hlp", "help"),
+        (&["shape", "rules"], "halp", "help"),
+        (&["replay"], "mod", "mode"),
+        (&["ping"], "cuont", "count"),
+    ];
+    for (command, wrong, meant) in commands {
+        let told = said(&[command, &[&format!("--{wrong}")]].concat());
+        let help =
+            if meant == "help" { ";".to_owned() } else { format!(", did you mean `--{meant}`?") };
+        assert_eq!(
+            told,
+            format!("weir-agent: `--{wrong}` is no option{help} `--help` lists all\n")
+        );
+        assert!(
+            said(&[command, &["--help"]].concat()).contains("\n\nUsage: weir-agent "),
+            "{command:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_log_is_told_with_its_name() {
+    let told = said(&["replay", "Cargo.toml"]);
+    assert!(
+        told.starts_with("weir-agent: log `Cargo.toml`: line 1 is not of a shaper's log: "),
+        "{told}"
+    );
+}

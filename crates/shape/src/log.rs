@@ -35,6 +35,7 @@ pub(crate) struct Log {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(expecting = "an object with `weir_shape` and `settings`")]
 pub(crate) struct Head {
     pub weir_shape: u32,
     pub settings: Settings,

@@ -145,7 +145,10 @@ def replay(log: Path, *, mode: str | None, as_json: bool) -> None:
         text = reading.read_bytes(log, reading.MAX_RECORDING_BYTES).decode("utf-8", "replace")
     except reading.Unreadable as error:
         raise UsageError(f"log `{log}` cannot be read: {error}") from error
-    logged, made, same = running.replay(text, mode, show)
+    try:
+        logged, made, same = running.replay(text, mode, show)
+    except UsageError as error:
+        raise UsageError(f"log `{log}`: {error}") from error
     note(f"{made} decisions; the log has {logged}, of which {same} are the same")
 
 

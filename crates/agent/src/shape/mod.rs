@@ -22,6 +22,7 @@ use crate::shape::display::Display;
 use crate::shape::options::Start;
 use crate::shape::prove::Proving;
 use crate::terminal::{print, tell};
+use crate::words::unexpected;
 
 /// `shape IFACE`, or `shape status IFACE` and others.
 pub(crate) fn run(mut words: Vec<OsString>) -> Result<(), Failure> {
@@ -102,7 +103,7 @@ fn status(words: Vec<OsString>) -> Result<(), Failure> {
             Long("json") => json = true,
             Long("prometheus") => prometheus = true,
             Value(name) if device.is_none() => device = Some(name.string()?),
-            other => return Err(other.unexpected().into()),
+            other => return Err(unexpected(other, STATUS_HELP)),
         }
     }
     if json && prometheus {
@@ -131,9 +132,9 @@ fn stop(words: Vec<OsString>) -> Result<(), Failure> {
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(word) = parser.next()? {
         match word {
-            Long("help") | Short('h') => return print("Usage: weir-agent shape stop IFACE\n"),
+            Long("help") | Short('h') => return print(STOP_HELP),
             Value(name) if device.is_none() => device = Some(name.string()?),
-            other => return Err(other.unexpected().into()),
+            other => return Err(unexpected(other, STOP_HELP)),
         }
     }
     Ok(weir_shape::end(&named(device, "stop")?)?)
@@ -145,9 +146,9 @@ fn rules(words: Vec<OsString>) -> Result<(), Failure> {
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(word) = parser.next()? {
         match word {
-            Long("help") | Short('h') => return print("Usage: weir-agent shape rules [LIST]\n"),
+            Long("help") | Short('h') => return print(RULES_HELP),
             Value(list) if name.is_none() => name = Some(list.string()?),
-            other => return Err(other.unexpected().into()),
+            other => return Err(unexpected(other, RULES_HELP)),
         }
     }
     let name = name.unwrap_or_else(|| "usual".to_owned());
@@ -216,4 +217,23 @@ What was there before is there again when it ends, however it does.
 const STATUS_HELP: &str = "Says what the shaper of IFACE does.
 
 Usage: weir-agent shape status IFACE [--json | --prometheus]
+
+  --json          prints all that is known of it as JSON
+  --prometheus    prints metrics in Prometheus' text format
+
+Exit code 1 if IFACE is not being shaped.
+";
+
+const STOP_HELP: &str =
+    "Ends the shaper of IFACE, and returns when what was there before is there again.
+
+Usage: weir-agent shape stop IFACE
+";
+
+const RULES_HELP: &str =
+    "Checks a list of priority rules and prints it: `usual`, the shipped one, or that of a file.
+
+Usage: weir-agent shape rules [LIST]
+
+LIST is `usual` (the default) or a file, as for the option --rules.
 ";

@@ -10,7 +10,9 @@ use weir_shape::{Settings, read_config, read_settings};
 
 use crate::failure::Failure;
 use crate::once::Once;
+use crate::shape::HELP;
 use crate::shape::prove::ProofOptions;
+use crate::words::{text, unexpected, value};
 
 /// How a shaper is started.
 #[derive(Default)]
@@ -43,15 +45,17 @@ impl Start {
             }
             match word {
                 Long("help") | Short('h') => return Ok(None),
-                Long("config") => start.config = Some(parser.value()?.into()),
-                Long("log") => start.log = Some(parser.value()?.into()),
+                Long("config") => start.config = Some(value(&mut parser, "config")?.into()),
+                Long("log") => start.log = Some(value(&mut parser, "log")?.into()),
                 Long("dry-run") => start.dry_run = true,
                 Long("quiet") => start.quiet = true,
-                Long("reflector") => start.reflectors.push(parser.value()?.string()?.into()),
+                Long("reflector") => {
+                    start.reflectors.push(text(&mut parser, "reflector")?.into());
+                }
                 Long("prove") => proves = true,
                 Long(name @ ("server" | "rounds" | "load" | "max-cost")) => {
                     let name = name.to_owned();
-                    start.proof.set(&name, parser.value()?.string()?)?;
+                    start.proof.set(&name, text(&mut parser, &name)?)?;
                     of_proof = of_proof.or(Some(format!("--{name}")));
                 }
                 Long("json") => {
@@ -67,12 +71,13 @@ impl Start {
                 Long(name) => {
                     let Some(key) = IN_FILES.iter().find(|key| key.replace('_', "-") == name)
                     else {
-                        return Err(Long(name).unexpected().into());
+                        return Err(unexpected(Long(name), HELP));
                     };
-                    start.given.push(((*key).to_owned(), parser.value()?.string()?.into()));
+                    let name = name.to_owned();
+                    start.given.push(((*key).to_owned(), text(&mut parser, &name)?.into()));
                 }
                 Value(name) if start.device.is_empty() => start.device = name.string()?,
-                other => return Err(other.unexpected().into()),
+                other => return Err(unexpected(other, HELP)),
             }
         }
         if start.device.is_empty() {
@@ -184,10 +189,14 @@ mod tests {
             ("--up 8mbit", "say which device to shape: `weir-agent shape IFACE`"),
             ("eth0 --up 20", "shape: up: `20` is a rate without its unit: write `20mbit`"),
             ("eth0 --time 5ms", "shape: time: `5ms`: write 1s or more"),
-            ("eth0 --colour red", "invalid option '--colour'"),
+            ("eth0 --colour red", "`--colour` is no option; `--help` lists all"),
+            ("eth0 --quite", "`--quite` is no option, did you mean `--quiet`? `--help` lists all"),
+            ("eth0 -q", "`-q` is no option; `--help` lists all"),
+            ("eth0 --log --quiet", "`--log` lacks its value, since `--quiet` follows it"),
+            ("eth0 --up", "`--up` lacks its value: write it after the option"),
             ("eth0 --up 8mbit --up 9mbit", "--up is given twice: write it once"),
             ("eth0 --log=a --log b", "--log is given twice: write it once"),
-            ("eth0 eth1", "unexpected argument \"eth1\""),
+            ("eth0 eth1", "`eth1` is a word too many; `--help` says what may be written"),
             ("eth0 --rounds 2", "--rounds goes with --prove: give that too, or leave it out"),
             ("eth0 --prove --rounds 21", "rounds `21`: write a whole number from 1 to 20"),
             ("eth0 --prove --load 500ms", "load 500ms: write 1s or more"),

@@ -34,6 +34,7 @@ pub use configurations::remarks;
 pub use document::parse;
 pub use fault::{Fault, MAX_FAULTS, MAX_QUOTED_CHARS, Telling};
 pub use named::{find_named, name_files};
+pub use nearest::nearest;
 pub use ordered::{HopChange, read_ordered};
 pub use references::faults_of_files;
 pub use resolve::{Resolved, ResolvedConfiguration, ServersOf, resolve};

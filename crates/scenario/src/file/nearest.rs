@@ -3,7 +3,8 @@
 /// The name of `known` that is most like `word`, if one is like it at all.
 ///
 /// Two words are as like as their parts in common are long (Ratcliff and Obershelp, as in Python's `difflib`).
-pub(crate) fn nearest<'n>(word: &str, known: &[&'n str]) -> Option<&'n str> {
+#[must_use]
+pub fn nearest<'n>(word: &str, known: &[&'n str]) -> Option<&'n str> {
     let word: Vec<char> = word.chars().take(MAX_LETTERS + 1).collect();
     if word.len() > MAX_LETTERS {
         return None;
