@@ -329,8 +329,8 @@ impl Prover {
                     .to_owned(),
             );
         }
-        let increase =
-            format!("the increase was {before_ms:.1} ms without it, {after_ms:.1} ms with it");
+        let [before, after] = [before_ms, after_ms].map(tenths);
+        let increase = format!("the increase was {before} ms without it, {after} ms with it");
         if after_ms >= before_ms {
             return Some(format!("latency did not improve: {increase}"));
         }
@@ -369,21 +369,27 @@ impl Proof {
     /// The figures in lines for people.
     #[must_use]
     pub fn lines(&self) -> [String; 4] {
+        // Nothing is `+0.0`, without a minus.
+        let percent = format!("{:+.1}", (-self.cost * 1000.0).round() / 10.0 + 0.0);
         [
             format!("round trip, idle     {:.1} ms", self.idle_ms),
             format!(
-                "increase under load  {:.1} ms without it, {:.1} ms with it",
-                self.before_ms, self.after_ms
+                "increase under load  {} ms without it, {} ms with it",
+                tenths(self.before_ms),
+                tenths(self.after_ms)
             ),
             format!("factor               {}", self.factor.in_words()),
             format!(
-                "throughput           {:.2} Mbit/s without it, {:.2} Mbit/s with it ({:+.1}%)",
-                self.before_mbps,
-                self.after_mbps,
-                -self.cost * 100.0
+                "throughput           {:.2} Mbit/s without it, {:.2} Mbit/s with it ({}%)",
+                self.before_mbps, self.after_mbps, percent
             ),
         ]
     }
+}
+
+/// A number with one digit after the point, without a minus where that is 0.
+fn tenths(value: f64) -> String {
+    format!("{:.1}", (value * 10.0).round() / 10.0 + 0.0)
 }
 
 /// Time until the queue of a bloated line is full, or empty again, in ns.

@@ -103,6 +103,14 @@ fn what_does_not_help_or_costs_too_much_is_refused() {
 }
 
 #[test]
+fn what_is_nothing_has_no_minus() {
+    let proof = led(10.0, (10.04, 10.0), (9.98, 10.0), false).unwrap();
+    assert_eq!(proof.lines()[1], "increase under load  0.0 ms without it, 0.0 ms with it");
+    assert!(proof.lines()[3].ends_with("(+0.0%)"), "{proof:?}");
+    assert!(proof.verdict.is_some_and(|verdict| verdict.contains(", 0.0 ms with it")));
+}
+
+#[test]
 fn what_helps_so_little_that_it_may_be_chance_is_refused() {
     let verdict = |before, after| led(10.0, (before, 10.0), (after, 10.0), false).unwrap().verdict;
     assert_eq!(
