@@ -750,8 +750,33 @@ def test_nothing_keeps_anybody_out_and_all_is_shown(
             shown.page.wait_for_selector("html[data-ready]", state="attached")
             shown.unfold()
         assert shown.page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+        for listed in shown.page.locator(".scroll:has(> .list)").all():
+            assert listed.evaluate("one => one.scrollWidth - one.clientWidth") == 0, "a list moves sideways"
         assert shown.page.locator("img[src=x], main b").count() == 0
         assert shown.barriers() == []
+
+
+@pytest.mark.parametrize("width", [360, 768, 1040, 1280])
+def test_a_window_of_any_width_has_all_that_the_list_says_of_a_record(
+    browser: Browser, served: Served, width: int
+) -> None:
+    with opened(browser, served.link, viewport={"width": width, "height": 800}) as shown:
+        row = shown.page.locator("#rows tr").filter(has=shown.page.get_by_label("Choose out/01-pfifo-fast"))
+        inside = row.locator("td:visible").evaluate_all(
+            "cells => cells.every(one => one.getBoundingClientRect().right <= innerWidth)"
+        )
+        assert inside, "a cell lies beyond the window"
+        # A heading stands above each column, or its name before each value.
+        place = row.locator("[data-column=Queue]")
+        named = place.evaluate("one => getComputedStyle(one, '::before').content")
+        headings = shown.page.locator("thead").bounding_box()
+        assert headings is not None
+        assert ("Queue" in named) == (headings["height"] <= 1)
+        assert shown.page.get_by_role("cell", name="pfifo_fast", exact=True).count() >= 1
+        assert shown.barriers() == []
+        # What the search leaves out is gone.
+        shown.page.get_by_label("Search").fill("nothing of that name")
+        expect(row).to_be_hidden()
 
 
 def test_names_that_are_no_text_are_told_and_the_others_are_listed(

@@ -96,7 +96,8 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry], total: int
     tests = _options(sorted({one.test for one in entries if one.test}), "any")
     links = _options(sorted({one.link for one in entries if one.link}), "any")
     queues = _options(sorted({one.queue for one in entries if one.queue}), "any")
-    head = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
+    # A style sheet makes paragraphs of rows; the roles say what they are all the same.
+    head = "".join(f'<th scope="col" role="columnheader">{name}</th>' for name in COLUMNS)
     return _page(
         prefix,
         "records",
@@ -123,8 +124,9 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry], total: int
 <p id="note-error" class="error" role="alert" hidden></p>
 <button type="submit" disabled>Keep</button> <span id="note-kept" class="quiet" role="status"></span>
 </form></details>
-<div class="scroll" tabindex="0" role="group" aria-label="Records"><table class="list">
-<thead><tr><td></td>{head}</tr></thead><tbody id="rows">{rows}</tbody></table></div>
+<div class="scroll stacks" tabindex="0" role="group" aria-label="Records"><table class="list" role="table">
+<thead role="rowgroup"><tr role="row"><td role="cell"></td>{head}</tr></thead>
+<tbody id="rows" role="rowgroup">{rows}</tbody></table></div>
 """,
         {"most": MAX_SHOWN},
     )
@@ -430,8 +432,8 @@ def _row(one: Entry, folder: Path, prefix: str, state: str) -> str:
     place, told = escape(one.place), shown(one.place)
     word = escape(shlex.quote(str(folder / one.place)))
     if one.error:
-        wide = f'<td colspan="{len(COLUMNS)}">{told}: {shown(one.error)}</td>'
-        return f'<tr data-place="{place}"><td></td>{wide}</tr>\n'
+        wide = f'<td role="cell" colspan="{len(COLUMNS)}">{told}: {shown(one.error)}</td>'
+        return f'<tr role="row" data-place="{place}"><td role="cell"></td>{wide}</tr>\n'
     cells = [
         one.test,
         one.link,
@@ -443,7 +445,7 @@ def _row(one: Entry, folder: Path, prefix: str, state: str) -> str:
         one.note,
     ]
     columns = "".join(
-        f'<td data-column="{name}"{_as_it_is(text)}>{shown(text)}</td>'
+        f'<td role="cell" data-column="{name}"{_as_it_is(text)}>{shown(text)}</td>'
         for name, text in zip(COLUMNS[1:], cells, strict=True)
     )
     choice = f'<input type="checkbox" aria-label="Choose {told}">'
@@ -452,10 +454,11 @@ def _row(one: Entry, folder: Path, prefix: str, state: str) -> str:
     watch = f': <a href="{watched}">watch</a>' if "under way" in state else ""
     mark = "" if one.complete else f" ({state}{watch})"
     return (
-        f'<tr data-place="{place}" data-word="{word}" data-test="{escape(one.test)}" '
+        f'<tr role="row" data-place="{place}" data-word="{word}" data-test="{escape(one.test)}" '
         f'data-link="{escape(one.link)}" data-queue="{escape(one.queue)}" data-world="{escape(one.world)}" '
         f'data-date="{escape(one.started_at[:10])}">'
-        f"<td>{choice}</td><td><a>{told}</a>{mark}</td>{columns}</tr>\n"
+        f'<td role="cell">{choice}</td><td role="cell" data-column="{COLUMNS[0]}"><a>{told}</a>{mark}</td>'
+        f"{columns}</tr>\n"
     )
 
 
