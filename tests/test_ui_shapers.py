@@ -237,10 +237,10 @@ def test_a_shaper_comes_changes_ends_and_comes_again(browser: Browser, served: S
             expect(page.locator("#count")).to_have_text("One interface is shaped.", timeout=WAIT_MS)
             expect(of_lo.get_by_text("It shapes, as process 4321")).to_be_visible(timeout=WAIT_MS)
             expect(of_lo.locator("pre")).to_have_text(f"weir shape status {DEVICE}\nweir shape stop {DEVICE}")
-            expect(of_lo.get_by_role("row", name="up 8.49")).to_be_visible()
+            expect(of_lo.get_by_role("row", name="rate, Mbit/s 8.49")).to_be_visible()
             fake.view["sides"][0]["rate_bps"] = 6_000_000
             fake.view["warnings"] = ["something keeps it from helping"]
-            expect(of_lo.get_by_role("row", name="up 6.00")).to_be_visible(timeout=WAIT_MS)
+            expect(of_lo.get_by_role("row", name="rate, Mbit/s 6.00")).to_be_visible(timeout=WAIT_MS)
             expect(of_lo.get_by_text("warning: something keeps")).to_be_visible()
             shown.plot(f"Delay of {DEVICE}")
             lines = shown.lines(f"Upload of {DEVICE}")
@@ -256,7 +256,7 @@ def test_a_shaper_comes_changes_ends_and_comes_again(browser: Browser, served: S
         another.view["sides"][0]["rate_bps"] = 1_000_000
         with another.running():
             expect(of_lo.get_by_text("It shapes, as process 5432")).to_be_visible(timeout=WAIT_MS)
-            expect(of_lo.get_by_role("row", name="up 1.00")).to_be_visible(timeout=WAIT_MS)
+            expect(of_lo.get_by_role("row", name="rate, Mbit/s 1.00")).to_be_visible(timeout=WAIT_MS)
             assert set(shown.lines(f"Upload of {DEVICE}")["rate"][1]) == {1.0}
 
 
@@ -289,6 +289,8 @@ def test_a_hostile_shaper_harms_nothing_and_nothing_keeps_anybody_out(
             shown.plot(f"Delay of {DEVICE}")
             shown.unfold()
             assert shown.page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+            table = shown.page.get_by_role("group", name=f"What the shaper of {DEVICE} does")
+            assert table.evaluate("one => one.scrollWidth - one.clientWidth") == 0, "it moves sideways"
             assert shown.page.locator("img[src=x], main b").count() == 0
             assert shown.barriers() == []
         assert shown.page.evaluate("window.harmed") is None

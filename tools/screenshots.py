@@ -99,7 +99,7 @@ def application_pages(browser: Browser, folder: Path) -> None:
     """The records of a folder, and the form of a new run."""
     with running("ui", str(folder)) as process:
         link = cast("IO[str]", process.stdout).readline().strip()
-        page = opened(browser, link, {"width": 1000, "height": 660})
+        page = opened(browser, link, {"width": 1200, "height": 660})
         page.get_by_label("Choose runs/01-pfifo-fast").check()
         page.get_by_label("Choose runs/02-htb-rate-95-fq-codel").check()
         taken(page, "ui-records")

@@ -132,7 +132,10 @@ class Watched implements Section {
     this.tell(`It shapes, as process ${seen.pid}; probes are answered by ${seen.probed}.`);
     this.remarks.replaceChildren(...seen.remarks.map((text) => el("p", { class: "warning" }, text)));
     const { headings, rows, title } = seen;
-    const made = tableOf(title, headings, rows);
+    // A column for each side: two fit on a phone, the nine of what is said of them do not.
+    const [side = "", ...figures] = headings;
+    const sides = rows.map(([name = ""]) => name);
+    const made = tableOf(title, [side, ...sides], figures.map((name, at) => [name, ...rows.map((row) => row[at + 1] ?? "")]));
     // The frame that scrolls stays, and the focus in it.
     if (this.table.firstElementChild === null) {
       made.setAttribute("aria-label", `What the shaper of ${this.device} does`);
