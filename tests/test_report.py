@@ -26,7 +26,7 @@ from weirlab.report.figures import figures_of
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import beside, summarise
 from weirlab.ui.table import Table
-from weirlab.viewer import grade_of, report_page
+from weirlab.viewer import as_command, grade_of, report_page
 from weirlab.viewer.data import record_data, service
 from weirlab.viewer.page import _table
 from weirlab.viewer.path import path_svg
@@ -165,7 +165,7 @@ def test_the_grade_is_that_of_the_increase(rrul: list[Record]) -> None:
 def test_the_command_gives_the_very_same_samples(weir_here: Weir, rrul: list[Record], tmp_path: Path) -> None:
     text = repeat_of(rrul[1]).text
     assert text is not None
-    assert html.escape(text) in report_page([rrul[1]])
+    assert as_command(text) in report_page([rrul[1]])
     done = weir_here(*shlex.split(text)[1:], "--out", "again", "--no-charts")
     assert done.returncode == 0, done.stderr
     (again,) = (tmp_path / "again").iterdir()
@@ -322,7 +322,7 @@ def test_the_command_of_a_program_on_a_line_is_told_without_the_program(
     assert "changed" not in how.says
     assert "queues" not in how.says
     page = report_page([record])
-    assert html.escape(how.text) in page
+    assert as_command(how.text) in page
     assert "weirlab.run(" not in page
 
 

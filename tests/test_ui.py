@@ -22,6 +22,7 @@ from browsing import SCREENS, WAIT_MS, opened
 from local_ui import PATIENCE_S, Served, begun, ended
 from weirlab.errors import UsageError
 from weirlab.record import open_record
+from weirlab.viewer import as_command
 from weirlab.webapp import library
 from weirlab.webapp import runs as webapp_runs
 from weirlab.webapp.made import MAX_PAGES, Made
@@ -335,7 +336,7 @@ def test_a_run_that_cannot_be_started_is_told_and_is_none(
 def test_a_folder_without_records_says_what_to_do_in_place_of_filters(runs: Runs, tmp_path: Path) -> None:
     page = records_page("/secret", tmp_path, [], 0, runs)
     assert "There is no record below" in page
-    assert f"weir run rrul --out {tmp_path}/first" in page
+    assert as_command(f"weir run rrul --out {tmp_path}/first") in page
     assert '<a href="/secret/new">' in page
     assert not any(part in page for part in ('type="search"', "<select", "<table", "weir show"))
 

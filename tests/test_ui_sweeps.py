@@ -17,6 +17,7 @@ from test_sweep_charts import QUEUES, grid, stored
 from weirlab.errors import RecordError
 from weirlab.record import record_paths
 from weirlab.sweeps.sensitivity import indices
+from weirlab.viewer import as_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,7 +77,7 @@ def test_a_store_is_no_record(tmp_path: Path) -> None:
 def test_the_page_has_the_chart_the_command_and_the_figures(served: Served) -> None:
     status, page, _ = served.ask(f"/sweep?store=rates.sweep&{LINES}")
     assert status == 200
-    assert "--kind lines --x rate_mbps --by queue" in page
+    assert as_command("--kind lines --x rate_mbps --by queue") in page
     assert page.count("<tr>") == 1 + len({(one["rate_mbps"], one["queue"]) for one in grid()})
     assert all(queue in page for queue in QUEUES)
     chart = served.bytes(f"/sweep/chart?store=rates.sweep&{LINES}").decode()
@@ -218,6 +219,8 @@ def test_a_chart_is_chosen_and_drawn_and_nothing_keeps_anybody_out(
         page.locator("[name=x]").select_option("rate_mbps")
         page.get_by_role("button", name="Draw").click()
         expect(page.locator("pre")).to_contain_text("--kind lines --x rate_mbps")
+        lines = page.locator("pre .option").evaluate_all("all => all.map(one => one.getClientRects().length)")
+        assert set(lines) == {1}, "an option is broken behind its dashes"
         picture = page.locator("img.sweep")
         expect(picture).to_be_visible()
         page.wait_for_load_state()

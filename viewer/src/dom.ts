@@ -70,6 +70,13 @@ export function prose(text: string): Node[] {
   return writtenOut(text).split(/`([^`]+)`/).map((part, at) => (at % 2 ? el("code", {}, part) : document.createTextNode(part)));
 }
 
+/** A command, of which no option is broken behind its dashes. */
+export function asCommand(text: string): Node[] {
+  return writtenOut(text)
+    .split(/(?<!\S)(--?[A-Za-z][\w-]*)/)
+    .map((part, at) => (at % 2 ? el("span", { class: "option" }, part) : document.createTextNode(part)));
+}
+
 /** What an error says, in one short line. */
 export function said(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);

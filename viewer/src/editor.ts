@@ -1,5 +1,5 @@
 // The editor of a scenario file: what is wrong with it is told while it is written, and what the key of a line means.
-import { prose, switchOff } from "./dom";
+import { asCommand, prose, switchOff } from "./dom";
 import type { Answer, Send } from "./ui";
 
 /** Where a line of TOML stands: the name of its key, with the tables that it is in; empty if it has none. */
@@ -36,7 +36,7 @@ export function editor(send: Send, prefix: string, mark: string): void {
     if (mine !== asked) return;
     wrong(answer.error);
     switchOff(start, answer.error !== undefined && !answer.silent);
-    if (answer["command"] !== undefined) found("command").textContent = String(answer["command"]);
+    if (answer["command"] !== undefined) found("command").replaceChildren(...asCommand(String(answer["command"])));
   };
   let timer = 0;
   /** Lets no check that is due or under way tell anything in place of the answer that is to come. */

@@ -3,7 +3,7 @@ import { ask } from "./asking";
 import { draw } from "./charts";
 import { completions, type QueueWords } from "./completion";
 import type { PageData } from "./data";
-import { el, prose, said, switchOff, writtenOut } from "./dom";
+import { asCommand, el, prose, said, switchOff, writtenOut } from "./dom";
 import { editor } from "./editor";
 import { remember, remembered } from "./remembered";
 import type { Section } from "./sections";
@@ -185,7 +185,7 @@ function noting(chosen: () => HTMLTableRowElement[], changed: () => void, otherw
     const answer = await send("note/check", content());
     if (mine !== asked) return;
     wrong(answer.error);
-    if (answer["command"] !== undefined) byId("command").textContent = writtenOut(String(answer["command"]));
+    if (answer["command"] !== undefined) byId("command").replaceChildren(...asCommand(String(answer["command"])));
   };
   const choose = () => {
     const found = chosen();
@@ -269,7 +269,7 @@ function form(): void {
     if (mine !== asked) return;
     wrong(answer.error, answer["fields"]);
     switchOff(start, answer.error !== undefined && !answer.silent);
-    if (!answer.silent) byId("command").textContent = String(answer["command"] ?? "");
+    if (!answer.silent) byId("command").replaceChildren(...asCommand(String(answer["command"] ?? "")));
   };
   let timer = 0;
   const offered = byId("queues");

@@ -10,7 +10,7 @@ from weirlab.viewer.notebook import View, view
 from weirlab.viewer.overview import Overview, is_large, overview_of
 from weirlab.viewer.page import MAX_RECORDS, Source, asset, page_data, report_page, report_parts
 from weirlab.viewer.repeat import commands
-from weirlab.viewer.shell import prose, shell, shown
+from weirlab.viewer.shell import as_command, prose, shell, shown
 from weirlab.viewer.words import grade_of
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Overview",
     "Source",
     "View",
+    "as_command",
     "asset",
     "commands",
     "grade_of",

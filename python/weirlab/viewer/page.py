@@ -35,7 +35,7 @@ from weirlab.viewer.data import record_data
 from weirlab.viewer.overview import is_large, overview_of
 from weirlab.viewer.path import path_svg
 from weirlab.viewer.repeat import repeat_of
-from weirlab.viewer.shell import parts, prose, shown
+from weirlab.viewer.shell import as_command, parts, prose, shown
 from weirlab.viewer.words import TERMS, comparison_says, grade_of, summary_of
 
 __all__ = ["MAX_RECORDS", "Source", "asset", "page_data", "report_page", "report_parts"]
@@ -357,7 +357,7 @@ def _repeat(record: Record) -> Iterator[str]:
     manifest = record.manifest
     how = repeat_of(record)
     if how.text is not None:
-        yield f"<pre>{shown(how.text)}</pre>\n"
+        yield f"<pre>{as_command(how.text)}</pre>\n"
     yield f"<p>{shown(how.says)}</p>\n"
     versions = ", ".join(f"{name} {version}" for name, version in manifest.versions.items())
     host = f"{manifest.host.get('kernel', '')} {manifest.host.get('machine', '')}".strip()

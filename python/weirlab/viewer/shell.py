@@ -11,7 +11,7 @@ from weirlab.errors import written_out
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["parts", "prose", "shell", "shown"]
+__all__ = ["as_command", "parts", "prose", "shell", "shown"]
 
 
 def prose(text: str) -> str:
@@ -26,6 +26,11 @@ def shown(text: str) -> str:
     is read back (values of fields, addresses) is escaped and nothing else.
     """
     return escape(written_out(text))
+
+
+def as_command(text: str) -> str:
+    """A command as HTML, of which no option is broken behind its dashes."""
+    return OPTION.sub(r'<span class="option">\1</span>', shown(text))
 
 
 def shell(title: str, body: str, *, head: str = "") -> str:
@@ -59,3 +64,6 @@ def _sayable(text: str) -> str:
 
 CODE = re.compile(r"`([^`]+)`")
 """Names and values in sentences, as the terminal has them."""
+
+OPTION = re.compile(r"(?<!\S)(--?[A-Za-z][\w-]*)")
+"""Options of commands, at the beginnings of words."""

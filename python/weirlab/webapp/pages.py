@@ -20,7 +20,7 @@ from weirlab.scenario import (
 )
 from weirlab.sweeps.charts import KINDS
 from weirlab.sweeps.charts.data import plain, words
-from weirlab.viewer import prose, shell, shown
+from weirlab.viewer import as_command, prose, shell, shown
 from weirlab.webapp.keys import scenario_keys
 from weirlab.webapp.library import MAX_SHOWN, NO_TEXT, as_text, is_text
 from weirlab.webapp.runs import PHASES, worlds
@@ -79,7 +79,7 @@ def navigation(prefix: str, here: str | None = None) -> str:
 
 def header(prefix: str, command: str) -> str:
     """The head of a page of records: the links, and the command that does what it shows."""
-    told = f'<p class="noprint quiet">The same on the command line: <code>{shown(command)}</code></p>\n'
+    told = f'<p class="noprint quiet">The same on the command line: <code>{as_command(command)}</code></p>\n'
     return f"<header>{navigation(prefix)}{told}</header>\n"
 
 
@@ -194,7 +194,7 @@ def run_page(prefix: str, run: Run) -> str:
         "run",
         f"Run {run.number}",
         f"""<h1>Run {run.number}</h1>
-<pre role="region" tabindex="0" aria-label="The command">{shown(run.command)}</pre>
+<pre role="region" tabindex="0" aria-label="The command">{as_command(run.command)}</pre>
 <p id="state" role="status">{run_state(run)}</p>
 <p><progress id="progress" max="{run.total}" value="0" aria-label="Records that are complete"></progress></p>
 <p><button type="button" id="stop">Stop</button> <span id="made"></span></p>
@@ -215,7 +215,7 @@ def watch_page(prefix: str, place: str, command: str) -> str:
         f"""<h1>{shown(place)}</h1>
 <p class="quiet">What its run, such as one of <code>weir run</code> or <code>weir lab exec --out</code>, has
 written so far; also of a run that was cut short.</p>
-<pre role="region" tabindex="0" aria-label="The command">{shown(command)}</pre>
+<pre role="region" tabindex="0" aria-label="The command">{as_command(command)}</pre>
 <p id="state" role="status"></p>
 <h2>Charts</h2>
 {LIVE}""",
@@ -298,7 +298,7 @@ def sweep_page(prefix: str, seen: Seen, query: str, chart: Told | str) -> str:
 <label>Chart <select name="kind">{_titled(dict(KINDS), seen.kind)}</select></label>
 {selects}<button type="submit">Draw</button></form>
 {picture}<p>The same on the command line:</p>
-<pre role="region" tabindex="0" aria-label="The command that does it">{shown(seen.command)}</pre>
+<pre role="region" tabindex="0" aria-label="The command that does it">{as_command(seen.command)}</pre>
 <h2>Figures</h2>
 <p class="quiet">{shown(figures_of)}</p>
 {_table(table)}""",
@@ -495,7 +495,7 @@ def _counted(count: int, total: int) -> str:
 
 def _none_yet(prefix: str, folder: Path) -> str:
     """What a folder without records says: there is nothing to search, and what to do instead."""
-    run = shown(shlex.join(["weir", "run", "rrul", "--out", str(folder / "first")]))
+    run = as_command(shlex.join(["weir", "run", "rrul", "--out", str(folder / "first")]))
     return (
         f"<h1>Records</h1>\n<p>There is no record below <code>{shown(str(folder))}</code> yet: "
         f'<a href="{prefix}/new">start a run</a> here, or write one on the command line and load this page '
