@@ -757,6 +757,16 @@ def test_nothing_keeps_anybody_out_and_all_is_shown(
         assert shown.barriers() == []
 
 
+def test_whoever_does_not_read_an_answer_keeps_it_from_ending_no_longer_than_others(tmp_path: Path) -> None:
+    one = begun(tmp_path)
+    with socket.create_connection(("127.0.0.1", one.port), timeout=PATIENCE_S) as client:
+        asks = f"GET /{one.token}/viewer.js HTTP/1.1\r\nHost: 127.0.0.1:{one.port}\r\n\r\n"
+        # More than sockets hold of answers: one of them is under way for good.
+        client.sendall(asks.encode() * 400)
+        assert client.recv(15) == b"HTTP/1.1 200 OK"
+        assert ended(one) == 0
+
+
 @pytest.mark.parametrize("width", [360, 768, 1040, 1280])
 def test_a_window_of_any_width_has_all_that_the_list_says_of_a_record(
     browser: Browser, served: Served, width: int

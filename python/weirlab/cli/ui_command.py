@@ -6,12 +6,16 @@ import secrets
 import socket
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from weirlab.cli.options import Whole, argument, option
 from weirlab.errors import UsageError
 from weirlab.ui import console, note
+
+if TYPE_CHECKING:
+    import uvicorn
 
 
 @click.command("ui")
@@ -43,12 +47,35 @@ def command(folder: Path, *, port: int) -> None:
         chosen = listener.getsockname()[1]
         served = application(folder.resolve(), secrets.token_hex(16), chosen)
         config = uvicorn.Config(
-            served.guard, log_level="warning", access_log=False, lifespan="off", server_header=False
+            served.guard,
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=MAX_END_S,
         )
         console.print(f"http://127.0.0.1:{chosen}{served.path}", soft_wrap=True)
         note("Ctrl-C ends it.")
         try:
             with suppress(KeyboardInterrupt):
-                uvicorn.Server(config).run(sockets=[listener])
+                server_of(config).run(sockets=[listener])
         finally:
             served.runs.end()
+
+
+def server_of(config: uvicorn.Config) -> uvicorn.Server:
+    """A server that lets nobody keep it: whoever has not read his answer when its time is over loses it."""
+    from uvicorn import Server  # noqa: PLC0415 - only this command serves
+
+    class Ending(Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().shutdown(sockets)
+            for connection in list(self.server_state.connections):
+                if connection.transport is not None:
+                    connection.transport.abort()
+
+    return Ending(config)
+
+
+MAX_END_S = 3
+"""Seconds in which answers that are under way may end: who reads none keeps nobody from ending this."""
