@@ -156,7 +156,7 @@ def shaper_page(browser: Browser, host: str, folder: str) -> None:
     ]
     with running("shape", "weir0"), running(*load), running("ui", folder) as process:
         link = cast("IO[str]", process.stdout).readline().strip()
-        page = opened(browser, f"{link}shapers", {"width": 1000, "height": 1080})
+        page = opened(browser, f"{link}shapers", {"width": 1000, "height": 1260})
         page.get_by_role("heading", name="weir0").wait_for()
         page.wait_for_timeout(40_000)
         taken(page, "ui-shapers")
