@@ -47,6 +47,14 @@ docs: setup ## Writes what is declared in the code: columns and names into docs/
 cases: setup ## Runs every case that a shaper must cope with, and checks what it asserts
 	@tools/cases.sh $(BIN)/weir
 
+# Which lines, by number.
+FIRST := 1
+COUNT := 20
+
+.PHONY: random-lines
+random-lines: setup ## A shaper on lines, loads and events drawn at random, beside none: FIRST=1 COUNT=20, ten seconds a line
+	@$(BIN)/python tools/random_lines.py $(BIN)/weir $(FIRST) $(COUNT)
+
 .PHONY: shape-safety
 shape-safety: setup ## As in `make test`, for longer: a shaper that stood still, lost its guard, probes or device
 	@WEIR_LONG=1 $(BIN)/pytest tests/test_shape_safety.py
