@@ -1,4 +1,4 @@
-"""`tools/random_lines.py`: what is drawn can be read, a number is a line for ever, a row tells what was found."""
+"""`tools/random_lines.py`: what is drawn can be read, a number is one line, a row tells what was found."""
 
 import importlib.util
 import math
