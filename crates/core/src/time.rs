@@ -72,6 +72,12 @@ impl Time {
     pub const fn saturating_add(self, span: Duration) -> Self {
         Self(self.0.saturating_add(span.0))
     }
+
+    /// The instant `span` earlier, or [`Time::ZERO`] before the start of the run.
+    #[must_use]
+    pub const fn saturating_sub(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(span.0))
+    }
 }
 
 impl Duration {
@@ -258,5 +264,13 @@ mod tests {
     #[should_panic(expected = "time ran backwards")]
     fn reversed_time_panics() {
         let _ = Time::from_millis(1).since(Time::from_millis(2));
+    }
+
+    #[test]
+    fn instants_end_at_the_start_of_the_run_and_at_the_end_of_time() {
+        let ms = Duration::from_millis;
+        assert_eq!(Time::from_millis(5).saturating_sub(ms(2)), Time::from_millis(3));
+        assert_eq!(Time::from_millis(1).saturating_sub(ms(2)), Time::ZERO);
+        assert_eq!(Time::MAX.saturating_add(ms(2)), Time::MAX);
     }
 }

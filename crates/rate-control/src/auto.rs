@@ -193,8 +193,7 @@ impl Auto {
         let is_quiet = self.idle.is_quiet(now) && self.sides.iter().all(is_held);
         if !again && is_quiet && self.delays.is_longer_path(now) {
             self.longer = Some(now);
-            let since = Time::from_nanos(now.as_nanos().saturating_sub(IDLE_PATH.as_nanos()));
-            let by = self.delays.reroute(since);
+            let by = self.delays.reroute(now.saturating_sub(IDLE_PATH));
             self.sides.iter_mut().for_each(|side| side.note_longer_path(by));
             self.idle.forget();
         }

@@ -84,7 +84,7 @@ fn last_of_window<'a>(
 /// When the queue began, at the latest, that a sample found on its way in: all the time since it arrived the line was busy.
 fn queue_began(sample: &Sample) -> Time {
     let waited = sample.of(Side::Ingress).to_duration();
-    Time::from_nanos(sample.arrived.as_nanos().saturating_sub(waited.as_nanos()))
+    sample.arrived.saturating_sub(waited)
 }
 
 /// The most that the line can carry, as told by an answer that is overdue; `None` if it tells nothing.

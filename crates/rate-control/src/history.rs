@@ -62,7 +62,7 @@ impl History {
     /// The ticks of the last `span`, oldest first.
     fn since(&self, span: Duration) -> vec_deque::Iter<'_, (Time, Traffic)> {
         let now = self.ticks.back().map_or(Time::ZERO, |&(now, _)| now);
-        let from = Time::from_nanos(now.as_nanos().saturating_sub(span.as_nanos()));
+        let from = now.saturating_sub(span);
         self.ticks.range(self.ticks.partition_point(|(at, _)| *at < from)..)
     }
 

@@ -48,7 +48,7 @@ impl Pauses {
     pub fn within(&self, from: Time, to: Time) -> Seconds {
         let overlap = |(since, until): (Time, Time)| {
             // It began in the tick before the first that saw nothing, and ended in the one after the last.
-            let began = Time::from_nanos(since.as_nanos().saturating_sub(HALF_TICK.as_nanos()));
+            let began = since.saturating_sub(HALF_TICK);
             let ended = until.saturating_add(HALF_TICK);
             ended.min(to).checked_since(began.max(from)).unwrap_or_default()
         };

@@ -34,7 +34,7 @@ impl Due {
 
     /// The earliest time at which a packet may leave that is asked for `now`.
     fn earliest(now: Time) -> Time {
-        Time::from_nanos(now.as_nanos().saturating_sub(CATCH_UP.as_nanos()))
+        now.saturating_sub(CATCH_UP)
     }
 
     /// The next packet of `port`, which is the same at every call; what it drops goes to `sink`.

@@ -205,7 +205,7 @@ mod tests {
                 continue;
             }
             let rtt = Duration::from_nanos(10_000_000 + queue_ns);
-            let sent = Time::from_nanos(now.as_nanos().saturating_sub(rtt.as_nanos()));
+            let sent = now.saturating_sub(rtt);
             controller.on_sent(0, now);
             log.sent(0, now);
             let delay = Delay { source: 0, sent, rtt, one_way: None, by: Measured::Answer };
@@ -253,14 +253,14 @@ mod tests {
         for step in 0..500u64 {
             let now = Time::from_millis(20 * step);
             let queue = Duration::from_millis(10 + 4 * step);
-            let sent = Time::from_nanos(now.as_nanos().saturating_sub(queue.as_nanos()));
+            let sent = now.saturating_sub(queue);
             controller.on_sent(0, now);
             log.sent(0, now);
             let delay = Delay { source: 0, sent, rtt: queue, one_way: None, by: Measured::Answer };
             controller.on_delay(&delay, now);
             log.delay(&delay, now);
             if step % 50 == 0 {
-                let since = Time::from_nanos(now.as_nanos().saturating_sub(5_000_000));
+                let since = now.saturating_sub(Duration::from_millis(5));
                 controller.on_late(since, now);
                 log.late(since, now);
             }

@@ -49,7 +49,7 @@ impl WakeBudget {
         if self.patience < LEAST {
             return self.woken;
         }
-        let allowed = Time::from_nanos(self.whole.as_nanos().saturating_sub(BURST.as_nanos()));
+        let allowed = self.whole.saturating_sub(BURST);
         allowed.min(self.woken + self.patience)
     }
 }

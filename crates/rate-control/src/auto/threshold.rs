@@ -117,7 +117,7 @@ mod tests {
                 let now = Time::ZERO + TICK * self.tick;
                 if self.tick.is_multiple_of(every) {
                     let rtt = Duration::from_millis(20 + longer_ms(self.tick / every));
-                    let sent = Time::from_nanos(now.as_nanos().saturating_sub(rtt.as_nanos()));
+                    let sent = now.saturating_sub(rtt);
                     let source = (self.tick / every % 3) as u32;
                     self.auto.on_sent(source, sent);
                     let delay = Delay { source, sent, rtt, one_way: None, by: Measured::Answer };

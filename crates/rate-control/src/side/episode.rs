@@ -438,8 +438,8 @@ impl SideControl {
     /// Whether the episode began behind a pause of a line that is steady otherwise: it goes on over another path.
     pub(super) fn follows_pause(&self, view: &View<'_>) -> bool {
         let began = self.episode.began;
-        let before = began.as_nanos().saturating_sub(PAUSED_BEFORE.as_nanos());
-        !self.varies() && view.pauses.within(Time::from_nanos(before), began) > Seconds::ZERO
+        !self.varies()
+            && view.pauses.within(began.saturating_sub(PAUSED_BEFORE), began) > Seconds::ZERO
     }
 
     /// Whether the excess stayed as it is for `span`. Where delays do not vary otherwise its samples lie as close together as jitter lets

@@ -331,8 +331,8 @@ impl SideControl {
         if self.side == Side::Egress {
             return self.history.bytes_between(from, to);
         }
-        let lag = self.lag(view).to_duration().as_nanos();
-        let before = |at: Time| Time::from_nanos(at.as_nanos().saturating_sub(lag));
+        let lag = self.lag(view).to_duration();
+        let before = |at: Time| at.saturating_sub(lag);
         self.granted.bytes_between(before(from), before(to))
     }
 

@@ -30,7 +30,7 @@ impl MeanRoundTrips {
         let kept = if now < self.ends { None } else { self.take() };
         if self.count == 0 {
             self.ends = now + INTERVAL;
-            self.sent = Time::from_nanos(now.as_nanos().saturating_sub(rtt.as_nanos()));
+            self.sent = now.saturating_sub(rtt);
         }
         self.sum_ns += rtt.as_nanos();
         self.count += 1;

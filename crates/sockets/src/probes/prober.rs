@@ -236,7 +236,7 @@ impl<S: PingSink> Prober<S> {
     fn lose_patience(&mut self) {
         let Patience::Each(patience) = self.patience else { return };
         let now = self.clock.now();
-        let latest = Time::from_nanos(now.as_nanos().saturating_sub(patience.as_nanos()));
+        let latest = now.saturating_sub(patience);
         for train in &mut self.trains {
             for row in train.pings.lost_before(latest) {
                 self.sink.row(row, None);

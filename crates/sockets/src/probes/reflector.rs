@@ -102,8 +102,7 @@ impl Reflector {
     /// If the kernel does not take it.
     pub fn ask(&mut self, clock: Clock) -> io::Result<Time> {
         let now = clock.now();
-        self.pings
-            .forget_before(Time::from_nanos(now.as_nanos().saturating_sub(GIVE_UP.as_nanos())));
+        self.pings.forget_before(now.saturating_sub(GIVE_UP));
         let result = self.pinger.send(self.pings.next_seq());
         self.pings.sent(now, now);
         result.map(|()| now)
