@@ -137,10 +137,8 @@ impl Auto {
             threshold,
             overdue: overdue.filter(|_| self.may_be(side, now)),
             is_waiting: overdue.is_some(),
-            // Answers that are awaited begin it, and only what arrives ends it.
-            is_out: (self.is_out || overdue.is_some())
-                && self.pauses.is_out(now)
-                && self.delays.silence(now).is_some_and(|silence| silence > MAX_PAUSE),
+            is_out: self.is_out,
+            total: self.queued(now),
             feedback: self.feedback(now),
             silence: self.delays.silence(now),
             probes: self.probe_load(),
@@ -155,6 +153,15 @@ impl Auto {
                 || self.surge.is_recent(now)
                 || self.delays.loaded_from_start,
         }
+    }
+
+    /// Notes whether nothing comes over the line any more, neither packets nor answers: answers that are awaited begin it, and only
+    /// what arrives ends it.
+    fn note_out(&mut self, now: Time) {
+        let is_overdue = |side| self.delays.overdue(self.threshold(side, now), now).is_some();
+        self.is_out = (self.is_out || Side::ALL.into_iter().any(is_overdue))
+            && self.pauses.is_out(now)
+            && self.delays.silence(now).is_some_and(|silence| silence > MAX_PAUSE);
     }
 
     /// Tells both sides what varies while neither has traffic, or only what was there before it varied.
@@ -290,11 +297,10 @@ impl Controller for Auto {
         self.note_idle(now);
         self.note_start(traffic, now);
         self.known = self.whose_queue(now);
+        self.note_out(now);
         // Both look before either acts: what one of two suspects does now tells nothing of the other yet.
         let mut inputs = Side::ALL.map(|side| self.inputs(side, elapsed, now));
-        let was_out = std::mem::replace(&mut self.is_out, inputs[0].is_out);
-        let held_out = self.sides.iter().any(SideControl::is_out);
-        if held_out && was_out && !self.is_out && !self.asleep {
+        if !self.is_out && self.sides.iter().any(SideControl::is_out) && !self.asleep {
             self.delays.begin_anew(now);
             inputs = Side::ALL.map(|side| self.inputs(side, elapsed, now));
         }
@@ -330,8 +336,8 @@ impl Controller for Auto {
             // The first queue that was drained has shown what baselines were made of.
             self.delays.loaded_from_start &= !cleared;
             if rerouted {
-                let seen = REROUTE_SEEN.as_nanos();
-                self.delays.reroute(Time::from_nanos(now.as_nanos().saturating_sub(seen)));
+                self.sides[1 - side as usize].note_reroute(now);
+                self.delays.reroute(now.saturating_sub(REROUTE_SEEN));
                 inputs = Side::ALL.map(|one| self.inputs(one, elapsed, now));
             }
         }

@@ -248,12 +248,9 @@ impl Delays {
         let samples: Vec<&Sample> = self.newest(IDLE_PATH, now).collect();
         let is_seen = samples.len() >= IDLE_PATH_SAMPLES
             && samples.last().is_some_and(|oldest| now.since(oldest.arrived) >= IDLE_PATH_SEEN);
-        let least = samples.iter().map(|sample| sample.total).reduce(Seconds::min);
-        let most = samples.iter().map(|sample| sample.total).reduce(Seconds::max);
-        is_seen
-            && least.zip(most).is_some_and(|(least, most)| {
-                least >= LONGER && most - least <= least * LONGER_SHARE
-            })
+        let range = Seconds::range(samples.iter().map(|sample| sample.total));
+        let stands = |(least, most)| least >= LONGER && most - least <= least * LONGER_SHARE;
+        is_seen && range.is_some_and(stands)
     }
 
     /// Takes the excess of all samples since `since` for a path that has become longer; returns by how much.

@@ -107,6 +107,12 @@ impl Seconds {
     pub fn median(spans: impl Iterator<Item = Self>) -> Option<Self> {
         median(spans.map(|span| span.0)).map(Self)
     }
+
+    /// The least and the most of some spans; `None` of none.
+    pub fn range(mut spans: impl Iterator<Item = Self>) -> Option<(Self, Self)> {
+        let first = spans.next()?;
+        Some(spans.fold((first, first), |(least, most), one| (least.min(one), most.max(one))))
+    }
 }
 
 impl From<Duration> for Seconds {
@@ -190,5 +196,13 @@ mod tests {
         assert_eq!(median([3.0, 1.0, 2.0].into_iter()), Some(2.0));
         assert_eq!(median([4.0, 3.0, 1.0, 2.0].into_iter()), Some(2.0));
         assert_eq!(Seconds::median([2.0, 1.0].map(Seconds).into_iter()), Some(Seconds(1.0)));
+    }
+
+    #[test]
+    fn the_range_is_the_least_and_the_most() {
+        let range = |spans: &[f64]| Seconds::range(spans.iter().copied().map(Seconds));
+        assert_eq!(range(&[]), None);
+        assert_eq!(range(&[2.0]), Some((Seconds(2.0), Seconds(2.0))));
+        assert_eq!(range(&[2.0, -1.0, 3.0]), Some((Seconds(-1.0), Seconds(3.0))));
     }
 }

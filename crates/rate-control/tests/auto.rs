@@ -3,6 +3,7 @@
 mod both;
 mod foreign;
 mod line;
+mod longer;
 mod outages;
 mod pulses;
 mod transcripts;

@@ -5,7 +5,7 @@
 use weir_core::{Duration, Time};
 
 use super::probing::MIN_STEP;
-use super::pulse::{Pulse, range};
+use super::pulse::Pulse;
 use super::trial::{LOST_WITHIN, Trial, is_beyond_doubt};
 use super::{
     CLEAR_SHARE, IDLE_AFTER, MAX_SLACK, MIN_LOAD, PRESSING_SHARE, STEADY_SPREAD, SideControl, View,
@@ -164,6 +164,31 @@ impl SideControl {
     pub(super) fn backing_off(&mut self, view: &View<'_>) -> (Reason, f64) {
         self.episode.sank |= view.sank;
         self.note_told(view);
+        match self.hidden(view) {
+            Some(excess) => self.drain(&view.with_excess(excess)),
+            None => self.drain(view),
+        }
+    }
+
+    /// An excess that stands as it was, and only counts as nobody's since hardly anything crosses at the rate that it led to.
+    fn hidden(&self, view: &View<'_>) -> Option<Seconds> {
+        let is_hidden = !self.varies()
+            && view.excess.is_some_and(|excess| excess <= view.clear())
+            && view.alone
+            && self.history.load(TICK * 2) >= ENDED_LOAD
+            && view.delays.newest(HIDDEN_SPAN, view.now).count() >= HIDDEN_SAMPLES;
+        self.standing_excess(HIDDEN_SPAN, view).filter(|_| is_hidden)
+    }
+
+    /// The least excess of `span`, whosever it may be, if it has not moved meanwhile and is none that counts as gone.
+    fn standing_excess(&self, span: Duration, view: &View<'_>) -> Option<Seconds> {
+        let samples = view.delays.newest(span, view.now).map(|sample| sample.of(self.side));
+        let least = Seconds::range(samples).map(|(least, _)| least);
+        least.filter(|&least| least > view.clear() && self.is_unmoved(span, view))
+    }
+
+    /// Drains the queue, and tests whether it is one.
+    fn drain(&mut self, view: &View<'_>) -> (Reason, f64) {
         let Some(excess) = view.excess else { return (Reason::Delay, 0.0) };
         self.episode.peak = self.episode.peak.max(excess);
         if excess > view.clear() {
@@ -171,6 +196,9 @@ impl SideControl {
         } else {
             // The latest answers are older than the queue that others wait in.
             if view.is_waiting && self.is_known_own() != Some(false) {
+                return (Reason::Delay, excess.as_millis());
+            }
+            if self.is_blamed_on_other(view) {
                 return (Reason::Delay, excess.as_millis());
             }
             if self.sinks(view) {
@@ -207,13 +235,16 @@ impl SideControl {
         (Reason::Delay, excess.as_millis())
     }
 
+    /// Whether the excess stands as it was, and only counts as the other side's while that tries to lower it.
+    fn is_blamed_on_other(&self, view: &View<'_>) -> bool {
+        !view.alone && self.standing_excess(UNMOVED_SPAN, view).is_some()
+    }
+
     /// Whether the excess stays as it was, and only counts as gone since nothing is sent any more.
     fn stays_without_load(&self, view: &View<'_>) -> bool {
-        let stays = view.delays.newest(UNMOVED_SPAN, view.now).map(|sample| sample.of(self.side));
         !self.varies()
             && self.history.load(TICK * 2) < ENDED_LOAD
-            && range(stays).is_some_and(|(least, _)| least > view.clear())
-            && self.is_unmoved(UNMOVED_SPAN, view)
+            && self.standing_excess(UNMOVED_SPAN, view).is_some()
     }
 
     /// Waits whether the load has ended. Then the excess is nobody's queue, and need not have been one before: the episode tells
@@ -227,10 +258,7 @@ impl SideControl {
             return self.clear(view);
         }
         self.episode.ended = view.now;
-        self.line.capacity = self.episode.capacity;
-        self.tried = view.now;
-        self.rate = self.held_or_open(view.probes);
-        self.enter(State::Loaded, view.now);
+        self.return_to(self.episode.capacity, view.probes, view.now);
         (Reason::Clear, view.now.since(self.episode.began).as_millis_f64())
     }
 
@@ -446,7 +474,7 @@ impl SideControl {
     /// them, and the middle of the later half is that of the earlier one.
     pub(super) fn is_unmoved(&self, span: Duration, view: &View<'_>) -> bool {
         let samples = || view.delays.newest(span, view.now).map(|sample| sample.of(self.side));
-        let Some((least, most)) = range(samples()) else { return false };
+        let Some((least, most)) = Seconds::range(samples()) else { return false };
         let chance = (view.threshold - self.line.foreign).max(self.mode.threshold) * CLEAR_SHARE;
         let stays = (least * UNMOVED_SHARE).min(MAX_UNMOVED).max(chance);
         if self.is_disturbed() {
@@ -480,11 +508,28 @@ impl SideControl {
         self.raised = excess;
         // A load that fills no line says nothing of what an unknown one carries.
         let carried = Some(self.episode.load).filter(|&load| load >= MIN_LOAD);
-        self.line.capacity = self.episode.capacity.or(carried);
-        self.tried = view.now;
-        self.rate = self.held_or_open(view.probes);
-        self.enter(State::Loaded, view.now);
+        self.return_to(self.episode.capacity.or(carried), view.probes, view.now);
         (Reason::Reroute, excess.as_millis())
+    }
+
+    /// Ends an episode of an excess that the other side found to be that of a longer path.
+    pub fn note_reroute(&mut self, now: Time) {
+        if self.state == State::BackingOff {
+            self.return_to(self.episode.capacity.or(self.line.capacity), BitsPerSecond::ZERO, now);
+        }
+    }
+
+    /// Ends an episode that told nothing of the line, and takes `capacity` for what that carries.
+    pub(super) fn return_to(
+        &mut self,
+        capacity: Option<BitsPerSecond>,
+        probes: BitsPerSecond,
+        now: Time,
+    ) {
+        self.line.capacity = capacity;
+        self.tried = now;
+        self.rate = self.held_or_open(probes);
+        self.enter(State::Loaded, now);
     }
 
     /// Lowers the rate because answers stay out: the queue is at least as long as they are late.
@@ -520,6 +565,19 @@ impl SideControl {
             self.rate = Some(self.bounded(halved));
         }
         (Reason::Overdue, overdue.by.as_millis())
+    }
+
+    /// Whether answers that are out tell more than those that come. They do not where these are as late, and hardly move though the
+    /// rate was lowered for so long that it must show: the path became longer by more than the time in which so many probes leave.
+    pub(super) fn is_news(&self, overdue: &Overdue, view: &View<'_>) -> bool {
+        let lowered = view.now.since(self.episode.began);
+        let shows = overdue.by + view.feedback * 2.0 + Seconds::from(UNMOVED_SPAN);
+        let told = view.total + view.threshold + Seconds::from(TICK);
+        let is_told = self.state == State::BackingOff
+            && lowered >= shows.to_duration()
+            && overdue.by <= told
+            && self.is_unmoved(UNMOVED_SPAN, view);
+        self.state != State::Idle && !is_told
     }
 
     /// Whether the rate is lowered until the queue drains that answers wait in: if it is this side's, or if it is long, for a while
@@ -643,6 +701,9 @@ const FIRST_EPISODE: Duration = Duration::from_millis(100);
 const LONG_EPISODE: Seconds = Seconds(0.3);
 /// Time for which an excess must not move before it is taken for a longer path.
 const UNMOVED_SPAN: Duration = Duration::from_millis(250);
+/// The same where hardly anything crosses, so that probes are rare; and samples that are to show it.
+const HIDDEN_SPAN: Duration = Duration::from_secs(1);
+const HIDDEN_SAMPLES: usize = 4;
 /// Share of itself within which an excess counts as unmoved.
 const UNMOVED_SHARE: f64 = 0.1;
 /// Excess that counts as unmoved at most: a line drains more in [`UNMOVED_SPAN`], however long the queue.

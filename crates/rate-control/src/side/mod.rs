@@ -330,7 +330,7 @@ impl SideControl {
             }
             return self.resume(view.now, lasted);
         }
-        if let Some(overdue) = view.overdue.filter(|_| self.state != State::Idle) {
+        if let Some(overdue) = view.overdue.filter(|late| self.is_news(late, view)) {
             return self.on_overdue(overdue, view);
         }
         match self.state {

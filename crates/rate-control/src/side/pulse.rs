@@ -1,9 +1,9 @@
 //! A pulse: for a moment little is let through, and a queue of this side's is gone after that.
 //!
 //! Behind a pause of the line delays may be longer since the path is, as a satellite's, or since the line became slower and has a
-//! queue; and so may an excess that stands although the rate was lowered. A gap of some milliseconds in what is let through drains a short queue in front of the line, and leaves it in the shaper; no path
-//! becomes shorter by it. A rate that is lowered until that shows costs connections packets and, with these, their windows; a gap
-//! that is shorter than a round trip mostly does not.
+//! queue; and so may an excess that stands although the rate was lowered. A gap of some milliseconds in what is let through drains a
+//! short queue in front of the line, and leaves it in the shaper; no path becomes shorter by it. A rate that is lowered until that
+//! shows costs connections packets and, with these, their windows; a gap that is shorter than a round trip mostly does not.
 
 use weir_core::{Duration, Time};
 
@@ -122,7 +122,8 @@ impl SideControl {
         let samples = view.delays.newest(LOOK_BACK, view.now);
         let shown = samples.filter(|sample| (from..=to).contains(&at(sample)));
         let shown: Vec<Seconds> = shown.map(|sample| sample.of(self.side)).collect();
-        let (least, most) = range(shown.iter().copied()).filter(|_| shown.len() >= MIN_SAMPLES)?;
+        let range = Seconds::range(shown.iter().copied());
+        let (least, most) = range.filter(|_| shown.len() >= MIN_SAMPLES)?;
         if least < pulse.excess * STAYS || most > pulse.excess / STAYS {
             return None;
         }
@@ -172,12 +173,6 @@ impl SideControl {
             drained >= pulse.excess * STAYS
         })
     }
-}
-
-/// The least and the most of some excesses; `None` of none.
-pub(super) fn range(mut excesses: impl Iterator<Item = Seconds>) -> Option<(Seconds, Seconds)> {
-    let first = excesses.next()?;
-    Some(excesses.fold((first, first), |(least, most), one| (least.min(one), most.max(one))))
 }
 
 /// Share of the rate that is let through in a pulse at least: enough that acknowledgements go on.

@@ -421,13 +421,7 @@ impl SideControl {
             return self.reroute(view);
         }
         // What crossed while delays were longer for another reason tells nothing of the line.
-        self.line.capacity = self.episode.trial.sound;
-        self.tried = view.now;
-        self.rate = match self.line.capacity {
-            Some(_) => Some(self.held(view.probes)),
-            None => self.max,
-        };
-        self.enter(State::Loaded, view.now);
+        self.return_to(self.episode.trial.sound, view.probes, view.now);
         (Reason::Foreign, excess.as_millis())
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Inputs {
     pub is_waiting: bool,
     /// Whether nothing at all comes over the line, neither packets nor answers.
     pub is_out: bool,
+    /// Excess of both ways together, whosever it is.
+    pub total: Seconds,
     /// Time until a change of rate shows in a delay.
     pub feedback: Seconds,
     /// How long nobody has answered although probes are out.
@@ -69,6 +71,14 @@ impl std::ops::Deref for View<'_> {
 
     fn deref(&self) -> &Inputs {
         &self.inputs
+    }
+}
+
+impl View<'_> {
+    /// The same, with `excess` as this side's.
+    pub fn with_excess(&self, excess: Seconds) -> Self {
+        let inputs = Inputs { excess: Some(excess), expected: excess, ..self.inputs };
+        Self { inputs, ..*self }
     }
 }
 

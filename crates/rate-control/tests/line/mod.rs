@@ -1,6 +1,6 @@
 //! A line and its traffic as fluids, ticked every millisecond: enough for a controller, and exact.
 
-use weir_core::{Duration, Rate, Time};
+use weir_core::{Draw, Duration, Rate, Seed, Time};
 use weir_rate_control::{
     AutoSettings, Control, Controller, Decision, Delay, Measured, Mode, OneWay, Side, TICK, Traffic,
 };
@@ -253,4 +253,11 @@ impl Line {
             log.push((*now_ms, decision));
         });
     }
+}
+
+/// Delays of 0 to `most_ms` that follow one another anyhow; none if that is 0.
+pub fn jitter(most_ms: f64) -> Vec<f64> {
+    let mut random = Seed::new(1).stream("jitter");
+    let count = if most_ms > 0.0 { 20_011 } else { 0 };
+    (0..count).map(|_| most_ms * random.unit()).collect()
 }

@@ -1,4 +1,4 @@
-//! The line stops for a time, or its path changes while nothing is under way: neither tells how much it carries.
+//! The line stops for a time: that does not tell how much it carries.
 
 use weir_rate_control::{Mode, Side};
 
@@ -85,82 +85,4 @@ fn a_line_that_answers_is_not_out_though_nothing_else_comes() {
     line.run(3_000);
     let (queue, used) = line.watch(Side::Egress, 5_000);
     assert!(queue < 20.0 && used > 0.85, "{used} used, {queue} ms");
-}
-
-/// Halving the rate of a slow line leaves less than any usual load, which is one for all that.
-#[test]
-fn a_longer_path_of_a_slow_line_is_no_queue() {
-    for mode in [Mode::Ping, Mode::Bandwidth] {
-        for mbit in [0.6, 1.0, 2.0, 3.0] {
-            let mut line = Line::new(mode, [mbit, 20.0]);
-            line.limit = 20e3;
-            line.run(2_000);
-            line.demand = [2e6 * mbit, 20e3 * mbit];
-            line.run(18_000);
-            line.base_ms.iter_mut().for_each(|base| *base += 80.0);
-            line.run(5_000);
-            let (queue, used) = line.watch(Side::Egress, 8_000);
-            assert!(used > 0.85 && queue < 60.0, "{mode:?}, {mbit} Mbit/s: {used}, {queue} ms");
-        }
-    }
-}
-
-/// A load of [`loaded`] that pauses for `pause_ms` from 20 s on, after which the path is `longer_ms` longer from `changes_ms` on.
-fn path_changes(
-    mode: Mode,
-    side: Side,
-    changes_ms: u64,
-    pause_ms: u64,
-    longer_ms: f64,
-    settles_ms: u64,
-) -> (f64, f64) {
-    let mut line = loaded(mode, side);
-    let wanted = line.demand;
-    let change = |of: &mut Line| of.base_ms.iter_mut().for_each(|base| *base += longer_ms);
-    let stops_ms = 20_000;
-    line.run(changes_ms.min(stops_ms) - line.now_ms);
-    if changes_ms < stops_ms {
-        change(&mut line);
-        line.run(stops_ms - changes_ms);
-    }
-    line.demand = [0.0; 2];
-    if changes_ms >= stops_ms {
-        line.run(changes_ms - stops_ms);
-        change(&mut line);
-    }
-    line.run(stops_ms + pause_ms - line.now_ms);
-    line.demand = wanted;
-    line.run(settles_ms);
-    line.watch(side, 3_000)
-}
-
-#[test]
-fn a_path_that_became_longer_while_the_line_was_idle_is_no_queue() {
-    for side in Side::ALL {
-        for mode in [Mode::Ping, Mode::Bandwidth] {
-            for longer_ms in [8.0, 12.0, 40.0, 150.0] {
-                let (queue, used) = path_changes(mode, side, 22_000, 8_000, longer_ms, 300);
-                assert!(
-                    used > 0.85 && queue < 10.0,
-                    "{mode:?} {side:?}, {longer_ms} ms longer: {used} used, {queue} ms"
-                );
-            }
-        }
-    }
-}
-
-/// The load ends before it is known that the path is longer, and begins again.
-#[test]
-fn a_load_that_ends_in_an_episode_tells_nothing() {
-    for side in Side::ALL {
-        for mode in [Mode::Ping, Mode::Bandwidth] {
-            for (changes_ms, pause_ms) in [(19_600, 1_500), (19_300, 1_500), (19_600, 6_000)] {
-                let (queue, used) = path_changes(mode, side, changes_ms, pause_ms, 12.0, 1_500);
-                assert!(
-                    used > 0.85 && queue < 10.0,
-                    "{mode:?} {side:?}, {changes_ms}, {pause_ms}: {used} used, {queue} ms"
-                );
-            }
-        }
-    }
 }
