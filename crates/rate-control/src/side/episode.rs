@@ -378,7 +378,7 @@ impl SideControl {
             // It carried all that it was given: that was no queue for want of capacity.
             self.line.note_false_alarm(self.episode.peak);
         }
-        let after = self.capacity_after(found, took);
+        let after = self.capacity_after(found, took, view);
         self.line.capacity = Some(after);
         if let Some(before) = self.episode.capacity {
             // A packet more or less at each end is no change.
@@ -410,11 +410,23 @@ impl SideControl {
     }
 
     /// The capacity after an episode of length `took`, in which the line carried `found`.
-    fn capacity_after(&self, found: BitsPerSecond, took: Seconds) -> BitsPerSecond {
+    fn capacity_after(
+        &self,
+        found: BitsPerSecond,
+        took: Seconds,
+        view: &View<'_>,
+    ) -> BitsPerSecond {
         let Some(before) = self.episode.capacity else { return found.max(MIN_RATE.into()) };
         if !self.is_own() {
             return before;
         }
+        // A line that carries more than was let through had no queue of this side's: what fell was the other's.
+        let found = match self.side {
+            Side::Egress if !view.alone => {
+                found.min(self.episode.rate.map_or(before, |rate| rate.max(before)))
+            }
+            _ => found,
+        };
         if self.episode.wanted && is_same_line(found, before) {
             return before.midpoint(found);
         }
