@@ -227,6 +227,12 @@ impl Auto {
         seen.peek().is_some() && seen.all(|sample| sample.total <= STEADY_WITHIN)
     }
 
+    /// Whether a side may raise its rate: the other leaves the line as it is, and has not waited for longer to raise its own.
+    fn may_probe(&self, side: Side, now: Time) -> bool {
+        let [own, other] = [side as usize, 1 - side as usize].map(|place| &self.sides[place]);
+        other.is_settled(now) && !other.has_turn_before(own)
+    }
+
     /// Load of each side that the probes make.
     fn probe_load(&self) -> BitsPerSecond {
         if !self.delays.is_probing() {
@@ -326,7 +332,7 @@ impl Controller for Auto {
                 delays: &self.delays,
                 pauses: &self.pauses,
                 late: self.late.last(),
-                may_probe: self.sides[1 - side as usize].is_settled(now),
+                may_probe: self.may_probe(side, now),
             };
             self.sides[side as usize].tick(&view, &mut decide);
             if self.sides[side as usize].stood_in_jitter(now) {

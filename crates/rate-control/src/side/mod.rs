@@ -71,6 +71,8 @@ pub(crate) struct SideControl {
     is_undisturbed: bool,
     /// When the present load began.
     load_began: Time,
+    /// Since when it is due to probe.
+    due: Option<Time>,
     /// Rate and state that were reported last.
     reported: Option<(Option<Rate>, State)>,
     /// The longest excess since the rate is held, or since one went.
@@ -102,6 +104,7 @@ impl SideControl {
             is_out: false,
             is_undisturbed: false,
             load_began: Time::ZERO,
+            due: None,
             reported: None,
             crest: Seconds::ZERO,
         }
@@ -267,6 +270,11 @@ impl SideControl {
         }
     }
 
+    /// Whether this side has been due to probe for longer than `other`.
+    pub fn has_turn_before(&self, other: &Self) -> bool {
+        self.due.is_some_and(|due| other.due.is_none_or(|others| due < others))
+    }
+
     /// Whether there has been no load for so long that nobody need look whether the line answers.
     ///
     /// A side that is stalled may sleep, too: where nobody answers, nobody is asked for ever.
@@ -414,15 +422,14 @@ impl SideControl {
             // What was proven, and nothing beyond that.
             self.rate = Some(self.held(view.probes));
         }
-        let held = self.hold_time();
         // The rate of an unknown line is the user's bound, if there is one: it can be raised no further.
-        if self.rate.is_some()
+        let is_due = self.rate.is_some()
             && self.line.capacity.is_some()
-            && view.may_probe
             && view.excess.is_some()
-            && view.now.since(self.tried) >= held
-            && (self.is_used(self.load_span()) || self.is_used_at_times())
-        {
+            && view.now.since(self.tried) >= self.hold_time()
+            && (self.is_used(self.load_span()) || self.is_used_at_times());
+        self.due = is_due.then(|| self.due.unwrap_or(view.now));
+        if is_due && view.may_probe {
             return self.begin_probing(view.now);
         }
         (Reason::Load, load.as_mbit())
@@ -456,6 +463,7 @@ impl SideControl {
     }
 
     fn enter(&mut self, state: State, now: Time) {
+        self.due = None;
         self.state = state;
         self.entered = now;
     }

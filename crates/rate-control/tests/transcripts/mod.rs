@@ -299,9 +299,7 @@ const BOTH_EGRESS: &str = "\
     2720 3.750 backing_off overdue 160.00
     2760 3.206 backing_off delay 111.50
     2780 22.606 backing_off delay 30.25
-    2800 22.606 loaded clear 380.00
-    3060 23.171 probing probe 2.50
-    3180 24.330 probing probe 5.00";
+    2800 22.606 loaded clear 380.00";
 
 const BOTH_INGRESS: &str = "\
     20 - idle start 0.00
@@ -318,7 +316,8 @@ const BOTH_INGRESS: &str = "\
     2360 3.288 backing_off overdue 115.00
     2380 2.216 backing_off overdue 120.00
     2400 1.611 backing_off overdue 118.00
-    2760 32.503 loaded clear 640.00";
+    2760 32.503 loaded clear 640.00
+    3100 33.315 probing probe 2.50";
 
 /// The law of cake-autorate raises a rate that is used by 4 % every 200 ms, lowers it by up to a quarter when
 /// there is a queue, returns to its base by 1 % a second, and falls to its least in silence.
