@@ -13,7 +13,7 @@ use crate::idle::IdleDelays;
 use crate::lateness::Lateness;
 use crate::pauses::{MAX_PAUSE, Pauses};
 use crate::quantities::{BitsPerSecond, Seconds};
-use crate::side::{Inputs, MIN_LOAD, PATH_LASTS, SideControl, View};
+use crate::side::{Inputs, MIN_LOAD, PATH_LASTS, PRESSING_SHARE, SideControl, View};
 use crate::source::{RTT_HALF, Sample};
 use crate::surge::Surge;
 use suspects::NOTICEABLE_SHARE;
@@ -144,6 +144,7 @@ impl Auto {
             probes: self.probe_load(),
             known: self.known.map(|whose| whose == side),
             alone: self.usage()[1 - side as usize] < NOTICEABLE_SHARE,
+            may_be_other: self.may_be_other(side, now),
             standing: self.standing(side, now),
             sinking: self.delays.loaded_from_start.then_some(sinking),
             sank: self.delays.sank(sinking.to_duration(), now),
@@ -231,6 +232,12 @@ impl Auto {
     fn may_probe(&self, side: Side, now: Time) -> bool {
         let [own, other] = [side as usize, 1 - side as usize].map(|place| &self.sides[place]);
         other.is_settled(now) && !other.has_turn_before(own)
+    }
+
+    /// Whether an excess that is not this side's may be a queue of the other's.
+    fn may_be_other(&self, side: Side, now: Time) -> bool {
+        let other = 1 - side as usize;
+        self.usage()[other] >= PRESSING_SHARE && !self.sides[other].has_dismissed(now)
     }
 
     /// Load of each side that the probes make.

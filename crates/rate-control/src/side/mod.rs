@@ -73,6 +73,8 @@ pub(crate) struct SideControl {
     load_began: Time,
     /// Since when it is due to probe.
     due: Option<Time>,
+    /// When an excess was last found to be no queue of this side's.
+    dismissed: Option<Time>,
     /// Rate and state that were reported last.
     reported: Option<(Option<Rate>, State)>,
     /// The longest excess since the rate is held, or since one went.
@@ -105,6 +107,7 @@ impl SideControl {
             is_undisturbed: false,
             load_began: Time::ZERO,
             due: None,
+            dismissed: None,
             reported: None,
             crest: Seconds::ZERO,
         }

@@ -150,6 +150,11 @@ impl SideControl {
         (self.episode.trial.failed > 0).then_some((Reason::Test, excess.as_millis()))
     }
 
+    /// Whether an excess was found to be no queue of this side's a short time ago.
+    pub fn has_dismissed(&self, now: Time) -> bool {
+        self.dismissed.is_some_and(|at| now.since(at) < DISMISSED_FOR)
+    }
+
     /// Lowers the capacity where delays vary, so that none of the usual measurements counts.
     fn learn_lower(&mut self, lower: impl Fn(BitsPerSecond) -> BitsPerSecond) {
         if self.is_disturbed() {
@@ -415,7 +420,10 @@ impl SideControl {
     /// Takes the excess for foreign, and returns to the rate that is known to be sound.
     pub(super) fn dismiss(&mut self, view: &View<'_>) -> (Reason, f64) {
         let excess = self.episode.trial.foreign;
-        self.line.note_foreign(excess);
+        if !view.may_be_other {
+            self.line.note_foreign(excess);
+        }
+        self.dismissed = Some(view.now);
         self.episode.ended = view.now;
         if self.episode.stood {
             return self.reroute(view);
@@ -431,6 +439,8 @@ pub(super) fn is_beyond_doubt(found: &Measured, span: Duration) -> bool {
     found.grown / Seconds::from(span) > MAX_FOREIGN_GROWTH
 }
 
+/// Time for which the finding counts that an excess is no queue of one side's: the other's trials take as long.
+const DISMISSED_FOR: Duration = Duration::from_secs(2);
 /// Trials that an excess fails before it counts as foreign, each at half the rate of the one before.
 const TRIALS: u32 = 2;
 /// Time after which the excess of an episode should be gone, and is tried anew.

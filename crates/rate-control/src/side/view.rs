@@ -51,6 +51,9 @@ pub(crate) struct Inputs {
     pub probes: BitsPerSecond,
     /// Whether the other side has hardly any traffic.
     pub alone: bool,
+    /// Whether an excess that is not this side's may be a queue of the other's: that has a load, and no trial of its own says that it
+    /// is not.
+    pub may_be_other: bool,
     /// Excess above which there is a queue if it stays; `None` as long as the idle line is not known.
     pub standing: Option<Seconds>,
     /// Time in which a baseline falls again if it is made of a queue that drains; `None` if it surely is not.
