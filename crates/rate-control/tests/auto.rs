@@ -6,6 +6,7 @@ mod line;
 mod longer;
 mod outages;
 mod pulses;
+mod random;
 mod transcripts;
 
 use line::Line;
