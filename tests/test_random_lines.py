@@ -45,3 +45,17 @@ def test_a_row_marks_a_way_that_carries_less_than_half_and_a_queue_that_stays(to
     # A way that carried nothing without a shaper tells nothing, nor does a figure that there is not.
     idle = [20.0, *[120.0, 0.0, 40.0] * 3]
     assert tool.told(line, [20.0, *[25.0, math.nan, 38.0] * 3], idle).split()[0] == "-"
+
+
+def test_what_the_path_became_longer_by_is_not_marked(tool: ModuleType) -> None:
+    line = next(line for line in map(tool.drawn, range(1, 200)) if line.event == "longer path")
+    ways = [4.0] * len(line.loaded)
+    longer = 20.0 + line.longer_ms
+
+    def marks(more_ms: float) -> str:
+        without = [20.0, 40.0, *ways, longer + 80, *ways, 40.0, *ways]
+        shaped = [20.0, 25.0, *ways, longer + more_ms, *ways, 25.0, *ways]
+        return str(tool.told(line, shaped, without).split()[0])
+
+    assert marks(39) == "-"
+    assert marks(41) == "ms"
