@@ -65,6 +65,7 @@ def over_one_line(folder: Path, flows: str) -> tuple[Record, Record]:
     return only_record(folder / "sim"), only_record(folder / "net")
 
 
+@pytest.mark.quiet
 @pytest.mark.needs_lab
 def test_pages_and_names_over_a_server_take_about_as_long_as_in_the_simulator(tmp_path: Path) -> None:
     sim, net = over_one_line(tmp_path, PAGES)
