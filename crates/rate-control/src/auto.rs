@@ -89,9 +89,8 @@ impl Auto {
     }
 
     /// Queue that is this side's, measured and as expected for `now`, and whether it is its alone.
-    fn excess(&self, side: Side, now: Time) -> (Option<Seconds>, Seconds, bool) {
+    fn excess(&self, side: Side, total: Seconds, now: Time) -> (Option<Seconds>, Seconds, bool) {
         let control = &self.sides[side as usize];
-        let total = self.queued(now);
         let suspects = self.suspects(total, now);
         // A side with hardly any traffic has made no queue, whoever says so, and the other has made what there is.
         let usage = self.usage();
@@ -124,7 +123,8 @@ impl Auto {
     }
 
     fn inputs(&self, side: Side, elapsed: Duration, now: Time) -> Inputs {
-        let (excess, expected, certain) = self.excess(side, now);
+        let total = self.queued(now);
+        let (excess, expected, certain) = self.excess(side, total, now);
         let threshold = self.threshold(side, now);
         let overdue = self.delays.overdue(threshold, now);
         let sinking = self.feedback(now) + SINKS_SEEN;
@@ -138,7 +138,7 @@ impl Auto {
             overdue: overdue.filter(|_| self.may_be(side, now)),
             is_waiting: overdue.is_some(),
             is_out: self.is_out,
-            total: self.queued(now),
+            total,
             feedback: self.feedback(now),
             silence: self.delays.silence(now),
             probes: self.probe_load(),

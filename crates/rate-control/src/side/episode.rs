@@ -176,7 +176,7 @@ impl SideControl {
             && view.alone
             && self.history.load(TICK * 2) >= ENDED_LOAD
             && view.delays.newest(HIDDEN_SPAN, view.now).count() >= HIDDEN_SAMPLES;
-        self.standing_excess(HIDDEN_SPAN, view).filter(|_| is_hidden)
+        is_hidden.then(|| self.standing_excess(HIDDEN_SPAN, view)).flatten()
     }
 
     /// The least excess of `span`, whosever it may be, if it has not moved meanwhile and is none that counts as gone.
@@ -234,7 +234,7 @@ impl SideControl {
         (Reason::Delay, excess.as_millis())
     }
 
-    /// Whether the excess stands as it was, and only counts as the other side's while that tries to lower it.
+    /// Whether the excess stands as it was, and only counts as the other side's: this one waits until that has tested it.
     fn is_blamed_on_other(&self, view: &View<'_>) -> bool {
         !view.alone && self.standing_excess(UNMOVED_SPAN, view).is_some()
     }
