@@ -276,7 +276,7 @@ fn probes_sleep_when_the_line_sleeps() {
 fn a_longer_path_is_no_queue() {
     let mut line = loaded(Mode::Ping, Egress);
     line.run(10_000);
-    line.base_ms.iter_mut().for_each(|base| *base += 30.0);
+    line.lengthen(30.0);
     line.run(1_500);
     assert!(line.log.iter().any(|(_, decision)| decision.reason == Reason::Reroute));
     let (queue, used) = line.watch(Egress, 10_000);

@@ -16,11 +16,8 @@ fn of_two_loaded_sides_the_one_that_became_slower_is_found() {
                 line.run(20_000);
                 line.capacity[side as usize] *= share;
                 line.run(2_000);
-                let other = Side::ALL[1 - side as usize];
-                let before = line.crossed_line(other);
-                let (queue, used) = line.watch(side, 10_000);
-                let bits = (line.crossed_line(other) - before) * 8.0;
-                let kept = bits / (line.capacity[other as usize] * 10.0);
+                let both = line.watch_all(&Side::ALL, 10_000);
+                let ((queue, used), (_, kept)) = (both[side as usize], both[1 - side as usize]);
                 assert!(
                     queue < 40.0 && used > 0.85 && kept > 0.7,
                     "{mode:?} {side:?} {share}: {queue} ms, {used}, other side {kept}"

@@ -137,15 +137,32 @@ impl Line {
         if capacity > 0.0 { self.queues[side as usize] * 8e3 / capacity } else { 1e4 }
     }
 
+    /// Makes the path longer, to every reflector.
+    pub fn lengthen(&mut self, by_ms: f64) {
+        self.base_ms.iter_mut().for_each(|base| *base += by_ms);
+    }
+
     /// Mean queue in ms, and share of the line that is used, over the next `ms`.
     pub fn watch(&mut self, side: Side, ms: u64) -> (f64, f64) {
-        let (mut queue, before) = (0.0, self.crossed_line(side));
+        self.watch_all(&[side], ms)[0]
+    }
+
+    /// As [`Line::watch`], of each of several sides.
+    pub fn watch_all(&mut self, sides: &[Side], ms: u64) -> Vec<(f64, f64)> {
+        let before: Vec<f64> = sides.iter().map(|&side| self.crossed_line(side)).collect();
+        let mut queues = vec![0.0; sides.len()];
         for _ in 0..ms {
             self.run(1);
-            queue += self.queue_ms(side);
+            for (queue, &side) in queues.iter_mut().zip(sides) {
+                *queue += self.queue_ms(side);
+            }
         }
-        let carried = (self.crossed_line(side) - before) * 8e3 / ms as f64;
-        (queue / ms as f64, carried / self.capacity[side as usize])
+        let used = |(&side, &crossed): (&Side, &f64)| {
+            let carried = (self.crossed_line(side) - crossed) * 8e3 / ms as f64;
+            carried / self.capacity[side as usize]
+        };
+        let used = sides.iter().zip(&before).map(used);
+        queues.into_iter().map(|queue| queue / ms as f64).zip(used).collect()
     }
 
     /// What the path takes longer by at present.

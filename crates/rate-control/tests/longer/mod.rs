@@ -19,7 +19,7 @@ fn a_path_that_becomes_much_longer_is_no_queue() {
                     line.demand[side as usize] = 2.0 * line.capacity[side as usize];
                     line.demand[1 - side as usize] = line.demand[side as usize] / 50.0;
                     line.run(20_000);
-                    line.base_ms.iter_mut().for_each(|base| *base += longer_ms);
+                    line.lengthen(longer_ms);
                     line.run(4_000);
                     let (queue, used) = line.watch(side, 10_000);
                     // Over such a path probing sees its queue that much later.
@@ -40,18 +40,14 @@ fn a_longer_path_of_two_loaded_sides_is_nobodys_queue() {
         for base_ms in [20.0, 75.0, 150.0] {
             for longer_ms in [15.0, 60.0, 120.0, 300.0] {
                 let mut line = Line::new(mode, [40.0, 100.0]);
-                line.base_ms.iter_mut().for_each(|base| *base += base_ms);
+                line.lengthen(base_ms);
                 line.run(2_000);
                 line.demand = line.capacity.map(|capacity| 2.0 * capacity);
                 line.run(20_000);
-                line.base_ms.iter_mut().for_each(|base| *base += longer_ms);
+                line.lengthen(longer_ms);
                 line.run(10_000);
-                let before = Side::ALL.map(|side| line.crossed_line(side));
-                line.run(10_000);
-                let used = Side::ALL.map(|side| {
-                    let bits = (line.crossed_line(side) - before[side as usize]) * 8.0;
-                    bits / (line.capacity[side as usize] * 10.0)
-                });
+                let used = line.watch_all(&Side::ALL, 10_000).into_iter().map(|(_, used)| used);
+                let used: Vec<f64> = used.collect();
                 assert!(
                     used[0] > 0.5 && used[1] > 0.5,
                     "{mode:?}, {base_ms} ms, {longer_ms} longer: {used:?}"
@@ -93,7 +89,7 @@ fn a_longer_path_is_found_beside_jitter() {
                 let mut line = loaded(mode, side);
                 line.foreign_ms = jitter(jitter_ms);
                 line.run(20_000);
-                line.base_ms.iter_mut().for_each(|base| *base += longer_ms);
+                line.lengthen(longer_ms);
                 line.run(4_000);
                 let (queue, used) = line.watch(side, 10_000);
                 assert!(
@@ -115,7 +111,7 @@ fn a_longer_path_of_a_slow_line_is_no_queue() {
             line.run(2_000);
             line.demand = [2e6 * mbit, 20e3 * mbit];
             line.run(18_000);
-            line.base_ms.iter_mut().for_each(|base| *base += 80.0);
+            line.lengthen(80.0);
             line.run(5_000);
             let (queue, used) = line.watch(Side::Egress, 8_000);
             assert!(used > 0.85 && queue < 60.0, "{mode:?}, {mbit} Mbit/s: {used}, {queue} ms");
@@ -134,7 +130,7 @@ fn path_changes(
 ) -> (f64, f64) {
     let mut line = loaded(mode, side);
     let wanted = line.demand;
-    let change = |of: &mut Line| of.base_ms.iter_mut().for_each(|base| *base += longer_ms);
+    let change = |of: &mut Line| of.lengthen(longer_ms);
     let stops_ms = 20_000;
     line.run(changes_ms.min(stops_ms) - line.now_ms);
     if changes_ms < stops_ms {

@@ -5,23 +5,6 @@ use weir_rate_control::{Mode, Side};
 use crate::line::Line;
 use crate::loaded;
 
-/// Mean queue in ms over the `ms` to come, and the share of the line that is used, of each loaded side.
-fn after(line: &mut Line, sides: &[Side], ms: u64) -> Vec<(f64, f64)> {
-    let before: Vec<f64> = sides.iter().map(|&side| line.crossed_line(side)).collect();
-    let mut queues = vec![0.0; sides.len()];
-    for _ in 0..ms {
-        line.run(1);
-        for (queue, &side) in queues.iter_mut().zip(sides) {
-            *queue += line.queue_ms(side) / ms as f64;
-        }
-    }
-    let used = |(&side, &crossed): (&Side, &f64)| {
-        (line.crossed_line(side) - crossed) * 8e3 / ms as f64 / line.capacity[side as usize]
-    };
-    let used: Vec<f64> = sides.iter().zip(&before).map(used).collect();
-    queues.into_iter().zip(used).collect()
-}
-
 #[test]
 fn an_outage_tells_nothing_of_what_the_line_carries() {
     for sides in [&[Side::Egress][..], &[Side::Ingress], &Side::ALL] {
@@ -37,7 +20,7 @@ fn an_outage_tells_nothing_of_what_the_line_carries() {
                 line.run(17_000);
                 line.pause_ms = 20_000..20_000 + length_ms;
                 line.run(length_ms + 500);
-                for (&side, (queue, used)) in sides.iter().zip(after(&mut line, sides, 5_000)) {
+                for (&side, (queue, used)) in sides.iter().zip(line.watch_all(sides, 5_000)) {
                     // Neither in vain during the outage nor behind it, where connections that begin anew would lose packets.
                     let low = line.low_for(side, line.capacity[side as usize] / 2.0, 20_000);
                     assert!(

@@ -50,7 +50,7 @@ impl Trial {
     /// The line of this number, idle for some seconds, then loaded for fifteen.
     fn drawn(number: u64) -> Self {
         let mut random = Seed::new(number).stream("line");
-        let mode = [Mode::Ping, Mode::Bandwidth][pick(&mut random, 2)];
+        let mode = [Mode::Ping, Mode::Bandwidth][random.below(2) as usize];
         let up = between(&mut random, 0.5, 300.0);
         let down = up * between(&mut random, 1.0, 20.0);
         let mut line = Line::new(mode, [up, down]);
@@ -62,7 +62,7 @@ impl Trial {
         let jitter_ms = between(&mut random, 0.5, 12.0);
         let jitter_ms = if random.unit() < 0.4 { jitter_ms } else { 0.0 };
         line.foreign_ms = jitter(jitter_ms);
-        let sides = match pick(&mut random, 4) {
+        let sides = match random.below(4) {
             0 => vec![Side::Egress],
             1 => vec![Side::Ingress],
             _ => Side::ALL.to_vec(),
@@ -112,12 +112,12 @@ impl Trial {
 
     /// Something happens to the line.
     fn event(&mut self) {
-        let side = self.sides[pick(&mut self.random, self.sides.len())] as usize;
+        let side = self.sides[self.random.below(self.sides.len() as u64) as usize] as usize;
         let Self { random, line, words, .. } = self;
-        match pick(random, 9) {
+        match random.below(9) {
             0 | 1 => {
                 let longer_ms = between(random, 3.0, 700.0);
-                line.base_ms.iter_mut().for_each(|base| *base += longer_ms);
+                line.lengthen(longer_ms);
                 *words += &format!("; {longer_ms:.0} ms longer");
             }
             2 => {
@@ -158,7 +158,7 @@ impl Trial {
         let longer_ms = between(&mut self.random, 3.0, 300.0);
         let longer_ms = if self.random.unit() < 0.5 { longer_ms } else { 0.0 };
         self.line.run(pause_ms / 2);
-        self.line.base_ms.iter_mut().for_each(|base| *base += longer_ms);
+        self.line.lengthen(longer_ms);
         self.line.run(pause_ms / 2);
         self.line.demand = demand;
         self.words += &format!("; no load for {pause_ms} ms, {longer_ms:.0} ms longer");
@@ -166,7 +166,7 @@ impl Trial {
 
     /// What went wrong behind one to three events, if anything did.
     fn wrong(mut self) -> Option<String> {
-        for _ in 0..=pick(&mut self.random, 3) {
+        for _ in 0..=self.random.below(3) {
             self.event();
             let lasts_ms = between(&mut self.random, 300.0, 12_000.0) as u64;
             self.run(lasts_ms);
@@ -197,9 +197,4 @@ impl Trial {
 /// A number between `least` and `most`, the logarithm of which is evenly spread.
 fn between(random: &mut Rng, least: f64, most: f64) -> f64 {
     (least.ln() + random.unit() * (most / least).ln()).exp()
-}
-
-/// A number below `count`.
-fn pick(random: &mut Rng, count: usize) -> usize {
-    (random.unit() * count as f64) as usize
 }
