@@ -94,11 +94,12 @@ impl Auto {
         let suspects = self.suspects(total, now);
         // A side with hardly any traffic has made no queue, whoever says so, and the other has made what there is.
         let usage = self.usage();
-        let both = usage.iter().all(|&usage| usage >= NOTICEABLE_SHARE);
-        let share = self.delays.share(side, total, now).filter(|_| both);
-        let usage = usage[side as usize];
+        let is_loaded = |one| usage[one as usize] >= NOTICEABLE_SHARE || self.sends_data(one);
+        let is_loaded = Side::ALL.map(is_loaded);
+        let share = self.delays.share(side, total, now).filter(|_| is_loaded == [true; 2]);
+        let is_loaded = is_loaded[side as usize];
         let mine = |sample: Sample| match (sample.by_side, share) {
-            _ if usage < NOTICEABLE_SHARE || control.is_before_load(&sample) => Seconds::ZERO,
+            _ if !is_loaded || control.is_before_load(&sample) => Seconds::ZERO,
             (Some(ways), _) => ways[side as usize],
             (None, Some(share)) => sample.total * share,
             (None, None) if suspects.sides[side as usize] => sample.total,

@@ -62,12 +62,18 @@ impl Auto {
     }
 
     /// Whether both sides have a load: more than the acknowledgements of the other's.
-    pub(super) fn are_both_loaded(&self) -> bool {
+    fn are_both_loaded(&self) -> bool {
         let usage = self.usage();
-        Side::ALL.into_iter().all(|side| {
-            let mean_packet = self.sides[side as usize].history.mean_packet(COMPARED);
-            usage[side as usize] >= NOTICEABLE_SHARE && mean_packet >= DATA_PACKET
-        })
+        let is_loaded = |side| usage[side as usize] >= NOTICEABLE_SHARE && self.sends_data(side);
+        Side::ALL.into_iter().all(is_loaded)
+    }
+
+    /// Whether a side sends more than acknowledgements, however little that is beside what the other sends.
+    pub(super) fn sends_data(&self, side: Side) -> bool {
+        let control = &self.sides[side as usize];
+        !control.is_fixed()
+            && control.load().min(control.history.load(LASTS)) >= control.least_load()
+            && control.history.mean_packet(COMPARED) >= DATA_PACKET
     }
 
     /// Whose queue there is, where both sides may have made it and their ways or the evenness of what they carry tell.

@@ -2,6 +2,7 @@
 
 use weir_rate_control::{Mode, Side};
 
+use crate::line::Line;
 use crate::loaded;
 
 /// Of two loaded sides one becomes slower. Its queue is found, and the other side keeps what it carries: neither a longer queue nor
@@ -22,6 +23,28 @@ fn of_two_loaded_sides_the_one_that_became_slower_is_found() {
                     queue < 40.0 && used > 0.85 && kept > 0.7,
                     "{mode:?} {side:?} {share}: {queue} ms, {used}, other side {kept}"
                 );
+            }
+        }
+    }
+}
+
+/// Both ways of a line that carries many times more down than up are loaded before anything is known of either: a queue that the
+/// reflectors' clocks find on the way up is one, however little is sent beside the download.
+#[test]
+fn the_queue_of_a_little_upload_is_found_where_the_ways_are_told_apart() {
+    for mode in [Mode::Ping, Mode::Bandwidth] {
+        for up in [1.0, 5.0, 25.0, 100.0] {
+            for steep in [3.0, 5.0, 10.0, 20.0] {
+                let mut line = Line::new(mode, [up, up * steep]);
+                line.one_way = true;
+                line.limit = up * 1e6 / 8.0 * 0.3;
+                line.run(2_000);
+                line.demand = line.capacity.map(|capacity| 1.3 * capacity);
+                line.run(8_000);
+                for (queue, used) in line.watch_all(&Side::ALL, 10_000) {
+                    let at = format!("{mode:?}, {up} Mbit/s up, {steep} times as much down");
+                    assert!(queue < 30.0 && used > 0.7, "{at}: {queue} ms, {used}");
+                }
             }
         }
     }
