@@ -46,6 +46,15 @@ pub(crate) struct Overdue {
     pub by: Seconds,
 }
 
+/// How fast delays grow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Growth {
+    /// When the probe or packet left from which on it is known.
+    pub since: Time,
+    /// Seconds of delay in each second, at least.
+    pub per_second: f64,
+}
+
 impl Delays {
     /// A probe to `source` left at `now`.
     pub fn sent(&mut self, source: u32, now: Time) {
@@ -226,6 +235,14 @@ impl Delays {
         (late.count() + 1 >= OVERDUE_PROBES).then_some(oldest)
     }
 
+    /// How fast delays grew from the newest sample to an answer that is overdue.
+    pub fn growth(&self, overdue: Overdue, now: Time) -> Option<Growth> {
+        let newest = self.newest(GROWS_WITHIN, now).next()?;
+        let took = overdue.sent.checked_since(newest.sent).filter(|took| !took.is_zero())?;
+        let per_second = (overdue.by - newest.total) / Seconds::from(took);
+        Some(Growth { since: newest.sent, per_second })
+    }
+
     /// Whether anybody is probed.
     pub fn is_probing(&self) -> bool {
         !self.unanswered.is_empty() || self.sources.iter().any(|source| source.probed)
@@ -317,6 +334,8 @@ const IDLE_PATH_SAMPLES: usize = 6;
 /// Excess at least of a longer path, and share of it by which it moves at most.
 const LONGER: Seconds = Seconds(0.002);
 const LONGER_SHARE: f64 = 0.3;
+/// Age of a sample at most from which on it is known how fast delays grow.
+const GROWS_WITHIN: Duration = Duration::from_millis(500);
 /// Probes in a row without an answer that are not chance: with a loss of 20 % they are, once in 16 000.
 const OVERDUE_PROBES: usize = 6;
 /// Time after which a source without an answer has no vote: ten times the longest time between two probes.

@@ -81,6 +81,9 @@ impl Auto {
         if !self.are_both_loaded() {
             return None;
         }
+        if self.is_stuck_on_the_way_out(now) {
+            return Some(Side::Egress);
+        }
         let total = self.queued(now);
         let quiet = Side::ALL.map(|side| self.threshold(side, now) / 2.0);
         let quiet = quiet[0].max(quiet[1]);
@@ -113,6 +116,26 @@ impl Auto {
         !arrives
             && self.usage()[side as usize] >= NOTICEABLE_SHARE
             && self.suspects(UNDENIABLE, now).sides[side as usize]
+    }
+
+    /// Whether answers stay out behind a queue that grew much faster than one on ingress did: out of that would have come so much
+    /// less than was let through.
+    fn is_stuck_on_the_way_out(&self, now: Time) -> bool {
+        let overdue = self.delays.overdue(self.threshold(Side::Egress, now), now);
+        let growth = overdue.and_then(|overdue| self.delays.growth(overdue, now));
+        let Some(growth) = growth.filter(|growth| growth.per_second >= STUCK_GROWTH) else {
+            return false;
+        };
+        let ingress = &self.sides[Side::Ingress as usize];
+        let round_trip = self.feedback(now).to_duration();
+        // The answer to a later one comes out of the queue from here on.
+        let from = growth.since.saturating_add(round_trip);
+        let to = from.saturating_add(STUCK_SPAN);
+        let before = |at: Time| at.saturating_sub(round_trip);
+        let came = ingress.history.bytes_between(from, to);
+        let let_through = ingress.granted().bytes_between(before(from), before(to));
+        to <= now
+            && came.zip(let_through).is_some_and(|(came, granted)| came >= granted * STUCK_SHARE)
     }
 
     /// The share of each side's rate that is used. Of sides without a rate, the load beside the other's.
@@ -154,6 +177,12 @@ const BESIDE_SHARE: f64 = 0.25;
 const COMPARED: Duration = Duration::from_secs(2);
 /// Share of the ingress rate that arrives where answers stay out for another reason.
 const ARRIVES_SHARE: f64 = 0.8;
+/// Growth of delays in a second, and share of what is let through that does not come out of a queue on ingress that grows like that:
+/// a quarter would.
+const STUCK_GROWTH: f64 = 3.0;
+const STUCK_SHARE: f64 = 0.7;
+/// Time over which it is measured what comes meanwhile: five ticks.
+const STUCK_SPAN: Duration = Duration::from_millis(100);
 /// Share of an excess that makes it one side's.
 const MOST_OF_IT: f64 = 0.8;
 /// Excess from which on one of two loaded sides surely has a queue: a twentieth of it is one in itself.

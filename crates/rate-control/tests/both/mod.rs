@@ -49,3 +49,31 @@ fn the_queue_of_a_little_upload_is_found_where_the_ways_are_told_apart() {
         }
     }
 }
+
+/// One way becomes five and ten times slower at whatever moment of the other's probing: neither a buffer of seconds that stays full
+/// nor a neighbour that is blamed for it.
+#[test]
+fn at_any_moment_the_one_that_became_slower_is_found() {
+    for side in Side::ALL {
+        for (steep, base_ms) in [(1.0, 0.0), (1.0, 40.0), (3.0, 40.0), (8.0, 40.0)] {
+            for mode in [Mode::Ping, Mode::Bandwidth] {
+                for after_ms in (0..2_000).step_by(400) {
+                    let slower = if after_ms % 800 == 0 { 10.0 } else { 5.0 };
+                    let mut line = Line::new(mode, [15.0, 15.0 * steep]);
+                    line.lengthen(base_ms);
+                    line.run(2_000);
+                    line.demand = line.capacity.map(|capacity| 2.0 * capacity);
+                    line.run(20_000 + after_ms);
+                    line.capacity[side as usize] /= slower;
+                    line.run(10_000);
+                    for (queue, used) in line.watch_all(&Side::ALL, 10_000) {
+                        let at = format!(
+                            "{mode:?} {side:?}, {steep}, {base_ms} ms, {slower} times slower after {after_ms} ms"
+                        );
+                        assert!(queue < 40.0 && used > 0.5, "{at}: {queue} ms, {used}");
+                    }
+                }
+            }
+        }
+    }
+}
