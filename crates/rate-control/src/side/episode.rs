@@ -197,7 +197,7 @@ impl SideControl {
                 return (Reason::Delay, excess.as_millis());
             }
             if self.is_blamed_on_other(view) {
-                return (Reason::Delay, excess.as_millis());
+                return self.leave_to_other(excess, view);
             }
             if self.sinks(view) {
                 self.assume_capacity();
@@ -236,6 +236,17 @@ impl SideControl {
     /// Whether the excess stands as it was, and only counts as the other side's: this one waits until that has tested it.
     fn is_blamed_on_other(&self, view: &View<'_>) -> bool {
         !view.alone && self.standing_excess(UNMOVED_SPAN, view).is_some()
+    }
+
+    /// Waits while the other side tests the excess. One that nobody tests keeps no rate of a known line low, and has told nothing;
+    /// where delays vary it moves soon.
+    fn leave_to_other(&mut self, excess: Seconds, view: &View<'_>) -> (Reason, f64) {
+        if !view.may_probe || self.is_disturbed() || self.episode.capacity.is_none() {
+            return (Reason::Delay, excess.as_millis());
+        }
+        self.episode.ended = view.now;
+        self.return_to(self.episode.capacity, view.probes, view.now);
+        (Reason::Clear, view.now.since(self.episode.began).as_millis_f64())
     }
 
     /// Whether the excess stays as it was, and only counts as gone since nothing is sent any more.

@@ -77,3 +77,29 @@ fn at_any_moment_the_one_that_became_slower_is_found() {
         }
     }
 }
+
+/// The path becomes a little longer just before a download begins that never fills its line, so that nothing is known of that: the
+/// upload waits for nobody to test what the download is blamed for.
+#[test]
+fn an_upload_does_not_wait_for_a_test_that_nobody_makes() {
+    for mode in [Mode::Ping, Mode::Bandwidth] {
+        for longer_ms in [4.0, 8.0, 20.0] {
+            for after_ms in [0, 60, 100, 140, 200] {
+                for share in [0.3, 0.6] {
+                    let mut line = Line::new(mode, [20.0, 100.0]);
+                    line.run(2_000);
+                    line.demand = [40e6, 0.4e6];
+                    line.run(20_000);
+                    line.lengthen(longer_ms);
+                    line.run(after_ms);
+                    line.demand[1] = share * 100e6;
+                    line.run(3_000);
+                    let (queue, used) = line.watch(Side::Egress, 20_000);
+                    let at =
+                        format!("{mode:?}, {longer_ms} ms longer {after_ms} ms before {share}");
+                    assert!(queue < 15.0 && used > 0.85, "{at}: {queue} ms, {used}");
+                }
+            }
+        }
+    }
+}
