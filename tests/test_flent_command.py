@@ -79,6 +79,8 @@ def test_options_of_flent_are_translated(flent: str, ours: str) -> None:
     ("words", "said"),
     [
         ("rrull -H s", "did you mean `rrul`"),
+        ("RRUL-BE -H s", "did you mean `rrul_be`"),
+        ("rrul\udce9 -H s", "did you mean `rrul`"),
         ("sctp_vs_tcp -H s", "Weir has no SCTP"),
         ("udp_flood_var_up_stagger --link fios-25-25 -l 30", "at fixed times: leave -l and -d out"),
         ("rrul", "say where it runs"),

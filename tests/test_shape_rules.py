@@ -94,6 +94,10 @@ up_max = "2mbit"
             "line 4: rule.0.prot: unknown key, did you mean `port`? (known: name, class, program,",
         ),
         (
+            '[[rule]]\nname = "a"\nclass = "bulk"\nPROTOCOLS = [1]',
+            "line 4: rule.0.PROTOCOLS: unknown key, did you mean `protocol`? (known: name, class, program,",
+        ),
+        (
             '[[rule]]\nname = "a"\nclass = "bulk"\nport = ["9-8"]',
             "rule.0.port.0: `9-8`: write a number",
         ),

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use lexopt::{Arg, Parser, ValueExt};
-use weir_scenario::file::nearest;
+use weir_core::nearest;
 
 use crate::failure::Failure;
 
@@ -64,7 +64,7 @@ pub(crate) fn unexpected(word: Arg<'_>, help: &str) -> Failure {
         .split(|letter: char| letter != '-' && !letter.is_ascii_alphanumeric())
         .filter_map(|part| part.strip_prefix("--").filter(|name| !name.is_empty()))
         .collect();
-    let near = nearest(option, &known)
+    let near = nearest(option, known)
         .map_or_else(|| ";".to_owned(), |name| format!(", did you mean `--{name}`?"));
     Failure::usage(format!("`--{option}` is no option{near} `--help` lists all"))
 }

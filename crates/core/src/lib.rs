@@ -7,6 +7,7 @@ mod bytes;
 mod direction;
 mod framing;
 mod host;
+mod nearest;
 mod packet;
 mod prefetch;
 mod random;
@@ -23,6 +24,7 @@ pub use bytes::Bytes;
 pub use direction::{Direction, End};
 pub use framing::{Cells, Framing};
 pub use host::without_brackets;
+pub use nearest::nearest;
 pub use packet::{
     Dscp, ETHERNET_HEADER, Ecn, FlowKey, FlowLabel, IpVersion, Packet, Priority, Protocol,
 };

@@ -1,7 +1,7 @@
 //! Descriptions for Python of disciplines, TCP profiles and units.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyString};
 use weir_core::{Dscp, RNG_NAME, Rate};
 use weir_path::Trace;
 use weir_qdisc::{DISCIPLINES, Device, MARKERS, Param, Preset, QueueSpec};
@@ -10,6 +10,15 @@ use weir_speedtest::{Caution, KnownBy, METHODS, Object};
 use weir_tcp::{ALGORITHMS, PROFILES};
 
 use crate::errors::fail;
+
+/// The name of `known` that is most like `word`, if one is like it at all.
+///
+/// A word may have what UTF-8 has not, as words of a command line may.
+#[pyfunction]
+pub(crate) fn nearest(word: &Bound<'_, PyString>, known: Vec<String>) -> Option<String> {
+    let known = known.iter().map(String::as_str);
+    weir_core::nearest(&word.to_string_lossy(), known).map(str::to_owned)
+}
 
 /// All queue disciplines with their parameters.
 #[pyfunction]

@@ -28,8 +28,8 @@ mod _native {
     #[pymodule_export]
     use super::describe::{
         bounds, check_queue, check_trace, congestion_controls, disciplines, dscp_name,
-        expand_queue, markers, methods, parse_dscp, rng_name, services, tables, tcp_profiles,
-        version,
+        expand_queue, markers, methods, nearest, parse_dscp, rng_name, services, tables,
+        tcp_profiles, version,
     };
     #[pymodule_export]
     use super::errors::InputError;

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from weirlab import _native
+
 __all__ = ["MAX_SUMMARY_CHARS", "Commands"]
 
 
@@ -20,10 +22,8 @@ class Commands(click.Group):
         """
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            from difflib import get_close_matches  # noqa: PLC0415 - not needed where there is no slip
-
-            near = get_close_matches(name, self.list_commands(ctx), 1)
-            rest = f"did you mean `{near[0]}`?" if near else f"`{ctx.command_path} --help` lists all"
+            near = _native.nearest(name, self.list_commands(ctx))
+            rest = f"did you mean `{near}`?" if near else f"`{ctx.command_path} --help` lists all"
             ctx.fail(f"there is no command `{name}`: {rest}")
         return super().resolve_command(ctx, args)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -116,8 +115,8 @@ def _named(name: str, what: str, entries: Sequence[dict[str, Any]]) -> dict[str,
     for entry in entries:
         if entry["name"] == name:
             return entry
-    near = get_close_matches(name, [entry["name"] for entry in entries], n=1)
-    rest = f"did you mean `{near[0]}`?" if near else f"`weir list {what}` names all"
+    near = _native.nearest(name, [entry["name"] for entry in entries])
+    rest = f"did you mean `{near}`?" if near else f"`weir list {what}` names all"
     raise UsageError(f"there is no {what.removesuffix('s').replace('-', ' ')} `{name}`: {rest}")
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from weirlab import _native
 from weirlab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def flent_test(name: str) -> FlentTest:
     """
     found = flent_tests().get(name)
     if found is None:
-        near = get_close_matches(name, flent_tests(), n=1)
-        rest = f"did you mean `{near[0]}`?" if near else "`weir list flent-tests` names all"
+        near = _native.nearest(name, list(flent_tests()))
+        rest = f"did you mean `{near}`?" if near else "`weir list flent-tests` names all"
         raise UsageError(f"Flent has no test `{name}`: {rest}")
     return found
 

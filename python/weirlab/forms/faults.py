@@ -6,7 +6,6 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel
@@ -228,8 +227,8 @@ def _says(error: ErrorDetails, kind: type[BaseModel]) -> str:
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
-    near = get_close_matches(name, known, 1)
-    meant = f", did you mean `{near[0]}`?" if near else ""
+    near = _native.nearest(name, list(known))
+    meant = f", did you mean `{near}`?" if near else ""
     return f"unknown key{meant} (known: {', '.join(known)})"
 
 

@@ -16,7 +16,6 @@ mod flows;
 mod gso;
 mod kinds;
 mod limits;
-mod nearest;
 mod params;
 mod script;
 mod short;
@@ -36,11 +35,10 @@ pub(crate) use kinds::{
     nonzero_size, number, one_of, percent, probability, rate, read_size, read_time, real,
     short_time, size, switch, time, word, words,
 };
-pub(crate) use nearest::did_you_mean;
 pub use params::{DefaultValue, Param, ParamKind, Params};
 pub use size_table::SizeTable;
 pub use skbedit::Edit;
-pub(crate) use text::{check as check_text, shortened};
+pub(crate) use text::{check as check_text, did_you_mean, shortened};
 
 use crate::Device;
 use crate::Qdisc;

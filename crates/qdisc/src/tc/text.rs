@@ -1,5 +1,7 @@
 //! Reads the lines of a text without comments, and checks the limits of all texts.
 
+use weir_core::nearest;
+
 use super::SpecError;
 
 /// The lines of `text` as a shell reads them: without comments, a `\` at the end joins the next line.
@@ -22,6 +24,14 @@ pub(crate) fn lines(text: &str) -> Result<Vec<String>, SpecError> {
     lines.push(line);
     lines.retain(|whole| !whole.trim().is_empty());
     Ok(lines)
+}
+
+/// End of a message about `word` if one of `names` is near it: `: did you mean ...?`.
+pub(crate) fn did_you_mean<'n>(
+    word: &str,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Option<String> {
+    nearest(word, names).map(|name| format!(": did you mean `{name}`?"))
 }
 
 /// Checks what holds for every text: its length, that of its words, and that it can be printed.

@@ -1,11 +1,12 @@
 //! Tests and links by name: those that are shipped, and files.
 
+use weir_core::nearest;
+
 use crate::file::document;
-use crate::file::fault::{Fault, Telling};
+use crate::file::fault::{Fault, Telling, did_you_mean};
 use crate::file::field::{Field, Reader};
 use crate::file::link::LinkSpec;
 use crate::file::named::name_files;
-use crate::file::nearest::{did_you_mean, nearest};
 use crate::file::spec::{LinkChoice, ScenarioSpec, TestChoice};
 use crate::file::test::TestSpec;
 use crate::file::written::{Value, Written};
@@ -271,7 +272,8 @@ impl Content {
         }
         let known = [ScenarioSpec::KEYS, TestSpec::KEYS, LinkSpec::KEYS];
         let every = known.concat();
-        let meant: Vec<&str> = entries.iter().filter_map(|(key, _)| nearest(key, &every)).collect();
+        let near = |key| nearest(key, every.iter().copied());
+        let meant: Vec<&str> = entries.iter().filter_map(|(key, _)| near(key)).collect();
         let [scenario, test, link] =
             known.map(|keys| meant.iter().filter(|key| keys.contains(key)).count());
         if scenario > test.max(link) {

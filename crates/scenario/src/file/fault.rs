@@ -1,5 +1,7 @@
 //! Faults of what was written: each with its place and its line, and the sentence about all of them.
 
+use weir_core::nearest;
+
 use crate::file::written::head;
 
 /// One thing that is wrong with what was written.
@@ -20,6 +22,12 @@ pub struct Telling<'a> {
     pub place: &'a str,
     /// Names for keys of their own, such as `--load` for `phases.load`.
     pub names: &'a [(String, String)],
+}
+
+/// End of a message about a word that is none of the `known` names: `, did you mean ...?`, or nothing.
+pub(crate) fn did_you_mean(word: &str, known: &[&str]) -> String {
+    nearest(word, known.iter().copied())
+        .map_or_else(String::new, |name| format!(", did you mean `{name}`?"))
 }
 
 impl Fault {

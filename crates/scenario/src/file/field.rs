@@ -3,8 +3,7 @@
 //! The macros `spec!` and `choice!` make of a declaration the type, its reader, which finds all faults at once, its
 //! JSON Schema, and the form in which other languages take it over.
 
-use crate::file::fault::Fault;
-use crate::file::nearest::did_you_mean;
+use crate::file::fault::{Fault, did_you_mean};
 use crate::file::written::{Value, Written, table, texts};
 
 /// A kind of value that a scenario file can have.

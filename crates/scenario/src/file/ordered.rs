@@ -1,11 +1,10 @@
 //! Changes of lines that are ordered while a run goes on: what was written, against the hops that there are.
 
 use crate::check::check_delay;
-use crate::file::fault::Telling;
+use crate::file::fault::{Telling, did_you_mean};
 use crate::file::field::Reader;
 use crate::file::hops::parts;
 use crate::file::link::{ChangeSpec, GilbertElliottWord, RandomWord};
-use crate::file::nearest::did_you_mean;
 use crate::file::written::{Value, Written};
 use crate::{Change, LineChange, Scenario, ScenarioError};
 use weir_core::{Direction, Duration, Time};
