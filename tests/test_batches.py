@@ -477,3 +477,17 @@ def test_the_commands_of_the_page_work_on_any_machine(tmp_path: Path) -> None:
     assert len(spec.before + noted) == 2
     for command in spec.before + noted:
         subprocess.run(["sh", "-c", command], check=True, capture_output=True)
+
+
+def test_a_batch_file_of_flent_is_told_as_one(tmp_path: Path) -> None:
+    file = tmp_path / "batch.ini"
+    file.write_text(
+        "; all tests of the evening\n[Batch::rrul]\ntest_name = rrul\nhosts = server.example\nlength = 60\n"
+    )
+    with pytest.raises(
+        UsageError, match=r"batch\.ini` is a batch file of Flent's, .* table `\[\[scenario\]\]` for"
+    ):
+        load_batch(file)
+    file.write_text("; all tests of the evening\nrrul\n")
+    with pytest.raises(UsageError, match=r"batch\.ini` cannot be read: it is not TOML"):
+        load_batch(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
+from weirlab import reading
 from weirlab.api import folders_of, in_turn
 from weirlab.errors import UsageError
 from weirlab.forms import Model, check, read_toml
@@ -99,13 +101,34 @@ class Batch:
         return list(self.assertions)
 
 
+def _read(path: Path) -> tuple[dict[str, Any], str]:
+    try:
+        return read_toml(path, f"`{path}`")
+    except UsageError as error:
+        try:
+            text = reading.read_text(path, reading.MAX_TOML_BYTES)
+        except reading.Unreadable:
+            raise error from error.__cause__
+        if _SECTION_OF_FLENT.search(text):
+            raise UsageError(
+                f"`{path}` is a batch file of Flent's, which Weir does not read: write a TOML file with "
+                'a table `[[scenario]]` for each test in simulator or lab, such as `test = "rrul"` and '
+                '`link = "cable-20-8"`, or `weir flent` once for each test to a server'
+            ) from error
+        raise
+
+
+_SECTION_OF_FLENT = re.compile(r"^\s*\[(batch|arg|command)::[^\]]*\]", re.IGNORECASE | re.MULTILINE)
+"""What begins a section of Flent's batch files, and nothing in TOML."""
+
+
 def load_batch(path: Path) -> Batch:
     """The batch in that file.
 
     Raises:
         UsageError: if it cannot be read, or something is wrong with it; nothing has happened then.
     """
-    data, text = read_toml(path, f"`{path}`")
+    data, text = _read(path)
     spec = check(BatchSpec, data, f"`{path}`", text=text)
     if (spec.before or spec.after) and spec.world != "lab":
         raise UsageError(
