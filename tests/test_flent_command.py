@@ -90,10 +90,28 @@ def test_options_of_flent_are_translated(flent: str, ours: str) -> None:
             "`rtt_fair` has 4 servers .*, and one is given .a.: give -H once for each, in that order",
         ),
         ("rrul -H a --link fios-25-25", "-H and --link exclude each other"),
-        ("rrul -H a -p all_scaled -o a.png", "-p: write `weir plot RECORD --kind CHART`"),
+        (
+            "rrul -H a -p all_scaled -o a.png",
+            "-p all_scaled: write `weir plot RECORD` with `--kind three-plot` .each",
+        ),
+        ("rrul -H a --plot=tcp_rtt_cdf", "--plot tcp_rtt_cdf: write .* with `--kind cdf`, .*, `--kind bar`"),
+        ("-p power rrul -H a", "-p power: Weir has no such chart: it needs another device or program"),
+        (
+            "-p ALL-scaled -o a.png",
+            "-p ALL-scaled: Flent has no plot of that name: did you mean `all_scaled`?",
+        ),
+        ("rrul -H a -p", "-p: write `weir plot RECORD --kind CHART`; `weir list flent-plots` has"),
+        ("-p moon", "-p moon: Flent has no plot of that name: `weir list flent-plots` names all"),
+        (
+            "-p box_combine -i a.flent.gz b.flent.gz -o a.png",
+            "RECORD is what `weir import` makes of a data file",
+        ),
         ("rrul -H a --output a.png", "--output: write `weir plot RECORD"),
         ("-i old.flent.gz", "-i: write `weir import FILE`"),
-        ("-B batch.ini", "-B: write `weir batch`"),
+        (
+            "-B batch.ini",
+            "-B: write `weir batch`, .* in simulator and lab, or `weir flent` once for each test to",
+        ),
         ("-b all -B batch.ini", "-b: write `weir batch`"),
         ("--gui", "--gui: write `weir ui FOLDER`"),
         ("rrul -H a --figure-width 10", "--figure-width: write `weir plot RECORD --kind CHART`"),
@@ -183,6 +201,23 @@ def test_every_option_of_flent_is_known() -> None:
 )
 def test_a_plot_of_flent_is_no_chart_and_its_charts_are_told(kind: str, said: str) -> None:
     with pytest.raises(BadParameter, match=re.escape(f"`{kind}` is a plot of Flent's: {said}")):
+        group.main(["plot", "record", "--kind", kind], standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("three_plot", "there is no chart `three_plot`: did you mean `three-plot`?"),
+        ("boxx", "there is no chart `boxx`: did you mean `box`?"),
+        (
+            "ALL-scaled",
+            "did you mean Flent's plot `all_scaled`? For it write `--kind three-plot`",
+        ),
+        ("moon", "there is no chart `moon`: write one of three-plot, phases, "),
+    ],
+)
+def test_a_chart_that_there_is_not_is_told_with_the_nearest(kind: str, said: str) -> None:
+    with pytest.raises(BadParameter, match=re.escape(said)):
         group.main(["plot", "record", "--kind", kind], standalone_mode=False)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weirlab.cli.options import elsewhere
+from weirlab import _native
+from weirlab.cli.options import elsewhere, elsewhere_by_value
+from weirlab.flent.plots import flent_plots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -15,21 +17,38 @@ def refuses_flents_others(command: Callable[..., None]) -> Callable[..., None]:
     for names, says in _instead().items():
         for name in names:
             command = elsewhere(name, says)(command)
+    for name in ("-p", "--plot"):
+        command = elsewhere_by_value(name, PLOT, _plotted)(command)
     return command
+
+
+def _plotted(name: str) -> str:
+    """What to write for `-p` with the name of a plot of Flent's."""
+    plot = flent_plots().get(name)
+    if plot is None:
+        near = _native.nearest(name, list(flent_plots()))
+        rest = f"did you mean `{near}`?" if near else "`weir list flent-plots` names all"
+        return f"Flent has no plot of that name: {rest}"
+    if not plot.charts:
+        return f"Weir has no such chart: {plot.note}"
+    return (
+        f"write `weir plot RECORD` with {plot.options}; "
+        "RECORD is what `weir import` makes of a data file, or what a test leaves"
+    )
 
 
 def _instead() -> Mapping[tuple[str, ...], str]:
     """What Flent's users write, and what to write here."""
     return {
-        ("-p", "--plot"): (
-            "write `weir plot RECORD --kind CHART`; `weir list flent-plots` has the chart of each plot"
-        ),
         ("-o", "--output"): (
             "write `weir plot RECORD --kind CHART --out FILE` once it has run; -D sets the folder"
         ),
         ("-i", "--input"): INPUT,
         ("-f", "--format"): "write `weir export RECORD --out FILE`, or `weir show RECORD` for figures",
-        BATCHES: "write `weir batch`, which runs many tests from a file",
+        BATCHES: (
+            "write `weir batch`, which runs tests of a TOML file in simulator and lab, or `weir flent` once "
+            "for each test to a server"
+        ),
         ("--gui", "--new-gui-instance", "--gui-no-defer"): (
             "write `weir ui FOLDER`, which shows the records of a folder in a browser"
         ),
@@ -58,6 +77,9 @@ def _instead() -> Mapping[tuple[str, ...], str]:
         ("-V", "--version"): "write `weir --version`",
     }
 
+
+PLOT = "write `weir plot RECORD --kind CHART`; `weir list flent-plots` has the chart of each plot"
+"""How a plot is drawn."""
 
 INPUT = "write `weir import FILE`, and `weir show`, `compare` or `plot` of the record"
 """How a data file of Flent is read."""

@@ -17,6 +17,7 @@ __all__ = [
     "Whole",
     "argument",
     "elsewhere",
+    "elsewhere_by_value",
     "option",
     "other_name",
     "renamed",
@@ -94,20 +95,34 @@ def other_name(old: str, new: str, hint: str = "") -> UsageError:
 
 def renamed(old: str, new: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """An option's former name: who writes it is told the present one."""
-    return _refused(old, other_name(old, new))
+    return _refused(old, lambda _: other_name(old, new))
 
 
 def elsewhere(name: str, says: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """An option that another command has: who writes it is told which, and why this one has not."""
-    return _refused(name, UsageError(f"{name}: {says}"))
+    return _refused(name, lambda _: UsageError(f"{name}: {says}"))
 
 
-def _refused(name: str, error: UsageError) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """An option that no help shows and that raises `error`, with a value or without."""
+def elsewhere_by_value(
+    name: str, without: str, says: Callable[[str], str]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """An option that another command has: what is said hangs on its value; `without` if it has none."""
+    return _refused(
+        name,
+        lambda value: UsageError(
+            f"{name}: {without}" if value == _NO_VALUE else f"{name} {value}: {says(value)}"
+        ),
+    )
+
+
+def _refused(
+    name: str, error: Callable[[str], UsageError]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """An option that no help shows and that raises the `error` for its value, or for none."""
 
     def refuse(_context: click.Context, _parameter: click.Parameter, value: object) -> None:
         if value is not None:
-            raise error
+            raise error(str(value))
 
     return click.option(
         name,
@@ -115,11 +130,15 @@ def _refused(name: str, error: UsageError) -> Callable[[Callable[..., None]], Ca
         cls=Option,
         hidden=True,
         is_flag=False,
-        flag_value="given",
+        flag_value=_NO_VALUE,
         expose_value=False,
         is_eager=True,
         callback=refuse,
     )
+
+
+_NO_VALUE = "\0"
+"""The value of a refused option behind which none stands, which no word of a command line can be."""
 
 
 class Whole(click.IntRange):

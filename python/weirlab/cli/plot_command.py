@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from weirlab import _native
 from weirlab.cli.options import argument, option
 from weirlab.cli.records import readable_runs
 from weirlab.errors import UsageError
@@ -41,12 +42,28 @@ class _Kind(click.Choice[str]):
         Raises:
             BadParameter: which there are.
         """
-        plot = None if value in self.choices else flent_plots().get(value)
-        if plot is not None:
-            charts = ", ".join(f"`--kind {chart}`" for chart in plot.charts)
-            instead = f"write {charts} ({plot.note})" if charts else plot.note
-            self.fail(f"`{value}` is a plot of Flent's: {instead}", param, ctx)
+        if value not in self.choices:
+            self.fail(self._says(value), param, ctx)
         return super().convert(value, param, ctx)
+
+    def _says(self, value: str) -> str:
+        """What to write in place of what is no chart."""
+        if value in flent_plots():
+            return f"`{value}` is a plot of Flent's: {_instead(value)}"
+        near = _native.nearest(value, [*flent_plots(), *self.choices])
+        if near is None:
+            says = f"write one of {', '.join(self.choices)}"
+        elif near in self.choices:
+            says = f"did you mean `{near}`?"
+        else:
+            says = f"did you mean Flent's plot `{near}`? For it {_instead(near)}"
+        return f"there is no chart `{value}`: {says}"
+
+
+def _instead(plot: str) -> str:
+    """What to write for a plot of Flent's, or why there is nothing like it."""
+    found = flent_plots()[plot]
+    return f"write {found.options}" if found.charts else found.note
 
 
 @click.command("plot", help=_help())

@@ -26,6 +26,12 @@ class FlentPlot:
     charts: tuple[str, ...]
     note: str
 
+    @property
+    def options(self) -> str:
+        """The options of `weir plot` for these charts, as a message names them, with what they show."""
+        kinds = ", ".join(f"`--kind {chart}`" for chart in self.charts)
+        return f"{kinds} ({self.note})"
+
 
 @cache
 def flent_plots() -> Mapping[str, FlentPlot]:
