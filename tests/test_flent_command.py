@@ -89,6 +89,14 @@ def test_options_of_flent_are_translated(flent: str, ours: str) -> None:
             "rtt_fair -H a",
             "`rtt_fair` has 4 servers .*, and one is given .a.: give -H once for each, in that order",
         ),
+        (
+            "rtt_fair_var -H a -H b",
+            "`rtt_fair_var` has in Flent as many servers as are given, and here 5; 2 are given .a, b.: give",
+        ),
+        (
+            "udp_flood_var_up -H a",
+            "and here 5; one is given .a.: give -H 5 times, or write a test of your own",
+        ),
         ("rrul -H a --link fios-25-25", "-H and --link exclude each other"),
         (
             "rrul -H a -p all_scaled -o a.png",

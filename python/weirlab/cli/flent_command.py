@@ -144,6 +144,13 @@ def _run_words(test: str, hosts: Sequence[str], link: str | None, length: str, d
         )
     if hosts:
         names = [host.name for host in load_test(found.runs[0]).hosts]
+        if found.any_hosts and len(hosts) != len(names):
+            given = "one is" if len(hosts) == 1 else f"{len(hosts)} are"
+            raise UsageError(
+                f"`{test}` has in Flent as many servers as are given, and here {len(names)}; {given} given "
+                f"({', '.join(hosts)}): give -H {len(names)} times, or write a test of your own for "
+                "`weir run`, with its own `hosts`"
+            )
         check_hosts(test, names, hosts, option="-H")
     words = ["run", *found.runs]
     words += ["--link", str(link)] if link is not None else ["--world", "net"]

@@ -24,12 +24,14 @@ class FlentTest:
         title: what it is, in a line.
         runs: the words that `weir run` is given in place of it, its name first; empty if there is none.
         reason: why there is none; empty if there is one.
+        any_hosts: whether it has as many servers as are given; the one that is run in place of it has not.
     """
 
     name: str
     title: str
     runs: tuple[str, ...]
     reason: str
+    any_hosts: bool
 
 
 @cache
@@ -43,6 +45,7 @@ def flent_tests() -> Mapping[str, FlentTest]:
             title=one["title"],
             runs=tuple(one.get("runs", "").split()),
             reason=found["reasons"][one["needs"]] if "needs" in one else "",
+            any_hosts=one.get("any_hosts", False),
         )
         for name, one in sorted(found["tests"].items())
     }
