@@ -126,7 +126,6 @@ def test_options_of_flent_are_translated(flent: str, ours: str) -> None:
         ("rrul -H a --remote-metadata router", "--remote-metadata: a record has no metadata of other"),
         ("--list-tests", "write `weir list flent-tests`"),
         ("--list-plots", "write `weir list flent-plots`"),
-        ("rrul -H a --socket-stats", "--socket-stats: leave it out"),
         ("rrul -H a --swap-up-down", "--swap-up-down: Weir does not swap"),
         ("rrul -H a --local-bind ::1", "--local-bind: Weir chooses no address"),
         ("rrul -H a -l long", "-l long: write seconds"),
@@ -290,8 +289,11 @@ def test_all_plots_of_flent_are_listed_with_charts_that_there_are_or_a_reason() 
 
 
 def test_options_that_change_nothing_say_what_there_is() -> None:
-    done = CliRunner().invoke(group, ["flent", "rrul", "-H", "a", "-x", "-s", "0.1", "--dry-run"])
+    done = CliRunner().invoke(
+        group, ["flent", "rrul", "-H", "a", "-x", "-s", "0.1", "--socket-stats", "--dry-run"]
+    )
     said = " ".join(done.stderr.split())
     assert "-s changes nothing: a record has every sample" in said
     assert "no sysctls, addresses, gateways or qdiscs" in said
     assert "all metadata" not in said
+    assert "--socket-stats changes nothing: a record always has the state of TCP senders" in said

@@ -66,6 +66,7 @@ OF_THE_MACHINE = (
     help="Nothing: a record has no sysctls, addresses, gateways or qdiscs of the machine.",
 )
 @option("-s", "--step-size", "step", help="Nothing: a record has every sample.")
+@option("--socket-stats", is_flag=True, help="Nothing: a record always has the state of TCP senders.")
 @option("--dry-run", is_flag=True, help="Only print the translation.")
 def command(  # noqa: PLR0913 - one word each on the command line
     test: str,
@@ -83,6 +84,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     ipv6: bool,
     extended: bool,
     step: str | None,
+    socket_stats: bool,
     dry_run: bool,
 ) -> None:
     """Run a test of Flent's, with Flent's options; the translation is printed.
@@ -112,6 +114,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
         note(f"-x changes nothing: {OF_THE_MACHINE}")
     if step is not None:
         note("-s changes nothing: a record has every sample")
+    if socket_stats:
+        note("--socket-stats changes nothing: a record always has the state of TCP senders")
     if dry_run:
         return
     _do(words)

@@ -56,9 +56,6 @@ def _instead() -> Mapping[tuple[str, ...], str]:
         ("--list-tests",): "write `weir list flent-tests`",
         ("--list-plots",): "write `weir list flent-plots`",
         ("--remote-metadata",): "a record has no metadata of other machines: run `weir doctor` there",
-        ("--socket-stats",): (
-            "leave it out: a record always has the state of TCP senders (`weir plot --kind tcp`)"
-        ),
         ("--swap-up-down",): (
             "Weir does not swap directions: choose a test of the other one, such as `tcp_download`"
         ),
