@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 PATIENCE_S = 120
 """How long anything here may take: far longer than it does on a busy machine."""
 
+QUICK = {
+    "test": "rrul",
+    "link": "cable-20-8",
+    "queue": ["fq_codel"],
+    "idle": "1s",
+    "load": "1s",
+    "cooldown": "0s",
+}
+"""A form whose run is over at once."""
+
 
 @dataclass
 class Served:
