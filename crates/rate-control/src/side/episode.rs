@@ -411,17 +411,21 @@ impl SideControl {
             self.line.note_foreign(excess);
         }
         self.raised = excess;
-        // A load that fills no line says nothing of what an unknown one carries.
-        let carried = Some(self.episode.load).filter(|&load| load >= MIN_LOAD);
-        self.return_to(self.episode.capacity.or(carried), view.probes, view.now);
+        self.return_to(self.carried_before(), view.probes, view.now);
         (Reason::Reroute, excess.as_millis())
     }
 
     /// Ends an episode of an excess that the other side found to be that of a longer path.
     pub fn note_reroute(&mut self, now: Time) {
         if self.state == State::BackingOff {
-            self.return_to(self.episode.capacity.or(self.line.capacity), BitsPerSecond::ZERO, now);
+            self.return_to(self.carried_before(), BitsPerSecond::ZERO, now);
         }
+    }
+
+    /// What the line carried before the episode. A load that fills no line says nothing of what an unknown one carries.
+    fn carried_before(&self) -> Option<BitsPerSecond> {
+        let load = Some(self.episode.load).filter(|&load| load >= MIN_LOAD);
+        self.episode.capacity.or(load)
     }
 
     /// Ends an episode that told nothing of the line, and takes `capacity` for what that carries.
