@@ -119,7 +119,7 @@ def queues(up: str, down: str) -> list[str]:
 SHAPERS = {
     "userspace": [
         *("--backend", "userspace"),
-        *queues("cake diffserv4 dual-srchost rtt 500ms", "cake diffserv4 dual-dsthost rtt 500ms"),
+        *queues("cake diffserv4 dual-srchost rtt 1s", "cake diffserv4 dual-dsthost rtt 1s"),
     ],
     "kernel": ["--backend", "kernel", *queues("htb hosts pfifo limit 20", "htb hosts pfifo limit 20")],
     "by flows": ["--backend", "userspace", *queues("cake flows rtt 500ms", "cake flows rtt 500ms")],
