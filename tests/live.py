@@ -23,6 +23,9 @@ Result = TypeVar("Result")
 PATIENCE_S = 300
 """How long a command may take before it counts as hanging: far longer than it takes on a busy machine."""
 
+FOREVER_S = 2 * PATIENCE_S
+"""How long a process goes on that is to be ended: whoever waits for its end sees whether it was."""
+
 
 def together(jobs: Mapping[str, Callable[[], Result]]) -> dict[str, Future[Result]]:
     """Does all of `jobs` at once. Whoever asks for the result of one meets its error, and no other's.

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import errno
 import json
+import os
 import re
+import resource
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 
-from live import PATIENCE_S
+from live import FOREVER_S, PATIENCE_S
 from weirlab.api import in_turn, run_all
 from weirlab.batches import carry_out, load_batch, running
 from weirlab.batches.running import LOG, alone, missing
@@ -269,7 +271,7 @@ def _runs(process: int) -> bool:
 
 @pytest.mark.usefixtures("lab_is_simulated")
 def test_a_command_that_does_not_end_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
-    child = f'{sys.executable} -c "import time; time.sleep(60)" & echo $! ; wait'
+    child = f'{sys.executable} -c "import time; time.sleep({FOREVER_S})" & echo $! ; wait'
     batch, out = of_lab(tmp_path, before=[child], command_limit="500ms"), tmp_path / "out"
     out.mkdir()
     with pytest.raises(
@@ -281,21 +283,20 @@ def test_a_command_that_does_not_end_is_ended_with_all_that_it_started(tmp_path:
     assert _ends(process)
 
 
-def test_a_command_that_nothing_can_guard_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_nothing_can_guard_does_not_begin() -> None:
     """As where no further process is to be had: nobody would end it with Weir."""
-    begun: list[subprocess.Popen[bytes]] = []
-    popen = subprocess.Popen
-
-    def one_alone(*args: Any, **how: Any) -> subprocess.Popen[bytes]:
-        if begun:
-            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
-        begun.append(popen(*args, **how))
-        return begun[0]
-
-    monkeypatch.setattr(subprocess, "Popen", one_alone)
-    with pytest.raises(BlockingIOError):
-        Group(["sleep", "60"])
-    assert begun[0].returncode == -signal.SIGKILL
+    alone = partial(resource.setrlimit, resource.RLIMIT_NPROC, (0, 0))
+    # The limit does not hold for root.
+    ordinary = {"user": "nobody"} if os.geteuid() == 0 else {}
+    for limited, can in [(None, True), (alone, False)]:
+        group = Group(
+            "echo begun", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=limited, **ordinary
+        )
+        assert group._process.stdout is not None
+        with group._process.stdout as said:
+            assert said.read() == (b"begun\n" if can else b"")
+        group.let_go()
+        assert (group._process.returncode == 0) == can
 
 
 def _ends(process: int) -> bool:
@@ -309,7 +310,7 @@ def _ends(process: int) -> bool:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_command_ends_with_the_batch_whatever_ends_that(tmp_path: Path, number: signal.Signals) -> None:
     file, told = tmp_path / "batch.toml", tmp_path / "told"
-    child = f"sleep 300 & echo $! >{told}.new; mv {told}.new {told}; wait"
+    child = f"sleep {FOREVER_S} & echo $! >{told}.new; mv {told}.new {told}; wait"
     words = f'world = "lab"\nbefore = [{json.dumps(child)}]\nafter = ["touch {tmp_path}/tidy"]\n'
     file.write_text(words + TWO)
     called = subprocess.Popen(

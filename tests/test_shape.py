@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from rich.console import Console
 
-from live import PATIENCE_S, skip_if_late, together, weir_in
+from live import FOREVER_S, PATIENCE_S, skip_if_late, together, weir_in
 from weirlab import _native
 from weirlab.cli import shape_command
 from weirlab.cli.shape_display import Display
@@ -493,7 +493,7 @@ def assert_ends(one: LineLoad) -> None:
 def test_a_load_that_fails_is_told_and_what_it_left_behind_is_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    failed = LineLoad(["/bin/sh", "-c", "exit 3"])
+    failed = LineLoad("exit 3")
     assert_ends(failed)
     assert failed.failure() == "the load `exit 3` ended by itself, with code 3"
     number = failed._group._process.pid
@@ -506,12 +506,12 @@ def test_a_load_that_fails_is_told_and_what_it_left_behind_is_ended(
     assert failed.failure() is None
     monkeypatch.setattr(load, "LOAD_PATIENCE_S", 0.2)
     left = tmp_path / "left"
-    behind = LineLoad(["/bin/sh", "-c", f"sleep 60 & echo $! > {left}"])
+    behind = LineLoad(f"sleep {FOREVER_S} & echo $! > {left}")
     assert_ends(behind)
     assert behind.failure() is None
     behind.end()
     deaf = tmp_path / "deaf"
-    stubborn = LineLoad(["/bin/sh", "-c", f"trap '' TERM; touch {deaf}; while :; do sleep 0.05; done"])
+    stubborn = LineLoad(f"trap '' TERM; touch {deaf}; while :; do sleep 0.05; done")
     while not deaf.exists():
         time.sleep(0.01)
     stubborn.end()
@@ -521,12 +521,17 @@ def test_a_load_that_fails_is_told_and_what_it_left_behind_is_ended(
     assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
-def test_a_load_ends_with_who_began_it_whatever_ends_that(tmp_path: Path) -> None:
+@pytest.mark.parametrize("begun", ["", "begin = subprocess.Popen; subprocess.Popen = at_once"])
+def test_a_load_ends_with_who_began_it_whatever_ends_that(begun: str, tmp_path: Path) -> None:
+    """Also if that ends before it has seen that the load began."""
     left = tmp_path / "left"
+    command = f"sleep {FOREVER_S} & echo $! >{left}.new; mv {left}.new {left}; wait"
     program = (
-        "import time; from weirlab.shape.load import LineLoad\n"
-        f"load = LineLoad(['/bin/sh', '-c', 'sleep 300 & echo $! >{left}.new; mv {left}.new {left}; wait'])\n"
-        "time.sleep(300)"
+        "import subprocess, time; from weirlab.shape.load import LineLoad\n"
+        f"def at_once(*args, **how): return begin(*args, **how), time.sleep({FOREVER_S})\n"
+        f"{begun}\n"
+        f"load = LineLoad({command!r})\n"
+        f"time.sleep({FOREVER_S})"
     )
     process = subprocess.Popen([sys.executable, "-c", program])
     while not left.exists() and process.poll() is None:

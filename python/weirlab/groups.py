@@ -7,37 +7,21 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import IO, Any, cast
 
 __all__ = ["Group"]
 
 
 class Group:
-    """A command and all processes that it starts, which end with this process, whatever ends that.
+    """A command of the shell and all that it starts, which end with this process, whatever ends that.
 
     Its number stays taken until `end` or `let_go`, so that no other's group is ever meant by it.
     """
 
-    def __init__(self, command: Sequence[str], **how: Any) -> None:
+    def __init__(self, command: str, **how: Any) -> None:
         """Starts the command, to which nothing is typed; `how` goes to `subprocess.Popen`."""
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, **how)
-        try:
-            # What kills this process cannot be heard by it: another one waits for the end of a pipe.
-            self._guard = subprocess.Popen(
-                ["/bin/sh", "-c", GUARD, "sh", str(self._process.pid)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        except BaseException:
-            # Without its guard, as where no process is left, nothing of it may go on.
-            self._signal(signal.SIGKILL)
-            self._wait()
-            raise
+        words = ["/bin/sh", "-c", GUARDED, "sh", command]
+        self._process = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True, **how)
 
     def code(self) -> int | None:
         """The exit code of the command itself, below 0 for a signal; None while it runs."""
@@ -60,10 +44,9 @@ class Group:
 
     def let_go(self) -> None:
         """Leaves what still runs of it to itself."""
-        self._guard.communicate(b"over\n")
-        self._wait()
-
-    def _wait(self) -> None:
+        # The guard may have been killed with the others.
+        with suppress(BrokenPipeError), cast("IO[bytes]", self._process.stdin) as guard:
+            guard.write(b"over\n")
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(LAST_S)
 
@@ -78,5 +61,14 @@ LOOK_EVERY_S = 0.02
 LAST_S = 2.0
 """How long a killed process may take to end: one that is within the kernel ends later."""
 
-GUARD = 'read word; [ -n "$word" ] || { kill -s TERM -- "-$1"; sleep 2; kill -s KILL -- "-$1"; }'
-"""Ends a group, by its number, once nobody can write to it any more and nothing was written."""
+# What kills this process cannot be heard by it, so that one of the group waits for the end of a pipe. It is
+# there before the command is, and no child of the command, which may wait for all that it has.
+GUARDED = """
+exec 3<&0 </dev/null
+( (
+    trap '' HUP INT TERM
+    read word || { kill -s TERM 0; sleep 2; kill -s KILL 0; }
+) <&3 3<&- >/dev/null 2>&1 & ) || exit
+exec /bin/sh -c "$1" 3<&-
+"""
+"""Runs a command, and ends its group once its standard input ends without a word."""

@@ -181,12 +181,7 @@ class _Surrounded:
             with (self._out / LOG).open("ab") as log:
                 log.write(f"== {when} {place}: {command}\n".encode())
                 log.flush()
-                group = Group(
-                    ["/bin/sh", "-c", command],
-                    stdout=log,
-                    stderr=log,
-                    env=os.environ | about,
-                )
+                group = Group(command, stdout=log, stderr=log, env=os.environ | about)
             limit_s = self._batch.command_limit_s
             until_s = time.monotonic() + limit_s
             while (code := group.code()) is None:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 class LineLoad:
     """A command that loads the line, and all processes that it started."""
 
-    def __init__(self, command: list[str], **how: Any) -> None:
-        """Starts the command; `how` goes to `subprocess.Popen`."""
+    def __init__(self, command: str, **how: Any) -> None:
+        """Starts the command of the shell; `how` goes to `subprocess.Popen`."""
         self._group = Group(command, stdout=subprocess.DEVNULL, **how)
-        self._command = command[-1]
+        self._command = command
         self._wanted = True
 
     def failure(self) -> str | None:
@@ -39,7 +39,7 @@ class LineLoad:
 @contextmanager
 def load_by_command(command: str) -> Iterator[LineLoad]:
     """Loads the line by a command of the shell, which is ended at the end."""
-    load = LineLoad(["/bin/sh", "-c", command])
+    load = LineLoad(command)
     try:
         yield load
     finally:
@@ -61,8 +61,7 @@ def load_from_server(server: str, auth: str | None, total_s: float) -> Iterator[
     once = [*words, "--idle", "0s", "--load", f"{min(total_s + 2, MAX_LOAD_S):g}s", "--no-charts"]
     # Records of what the line carried for us are of no use to anybody.
     with tempfile.TemporaryDirectory(prefix="weir-load-") as folder:
-        again = ["/bin/sh", "-c", f"while {shlex.join(once)}; do :; done"]
-        load = LineLoad(again, stderr=subprocess.DEVNULL, cwd=folder)
+        load = LineLoad(f"while {shlex.join(once)}; do :; done", stderr=subprocess.DEVNULL, cwd=folder)
         try:
             yield load
         finally:
