@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from live import PATIENCE_S
+from live import FOREVER_S, PATIENCE_S
 
 ROOT = Path(__file__).parent.parent
 
@@ -63,10 +63,12 @@ def test_nothing_goes_on_behind_a_set_up_that_has_ended(
 ) -> None:
     """Whether it failed, as without a network, or was interrupted while the first package comes."""
     here = project(tmp_path, "tools/install.sh", "requirements.lock")
-    environment = programs(here / "bin", cargo=f'echo $$ >"{here}/pid"\nexec sleep 60', rustc="echo here")
+    environment = programs(
+        here / "bin", cargo=f'echo $$ >"{here}/pid"\nexec sleep {FOREVER_S}', rustc="echo here"
+    )
     (here / "venv" / "bin").mkdir(parents=True)
     wait = f'until [ -s "{here}/pid" ]; do sleep 0.01; done'
-    programs(here / "venv" / "bin", python=f"{wait}\n{'exit 1' if number is None else 'sleep 60'}")
+    programs(here / "venv" / "bin", python=f"{wait}\n{'exit 1' if number is None else f'sleep {FOREVER_S}'}")
     called = subprocess.Popen(
         [here / "tools/install.sh", "venv", "requirements.lock"],
         env=environment,
@@ -191,7 +193,7 @@ cat "$WEIR_SKIPPED" >>counted-$part
 # Then they are in nobody's way, and no longer beneath other work.
 usual() { [ ! -e /proc/self/autogroup ] || grep -q 'nice 0$' /proc/self/autogroup; }
 [ $part != beside ] || until usual; do sleep 0.01; done
-[ ! -e hang-$part ] || { touch hangs-$part && sleep 60; }
+[ ! -e hang-$part ] || { touch hangs-$part && sleep 600; }
 echo "$part ended" | tee -a parts
 echo ended >ended-$part
 [ ! -e lastfailed ] || { mkdir -p .pytest_cache/v/cache && cp lastfailed .pytest_cache/v/cache; }

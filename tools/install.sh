@@ -15,8 +15,10 @@ pip() { "$venv/bin/python" -m pip install --disable-pip-version-check --require-
 of_maturin() { sed -n '/^maturin==/,/^    # via/p' "$lock"; }
 
 # Ends what is under way, with all that it started: each is a process group of its own.
-running=()
-end() { [ ${#running[@]} = 0 ] || kill "-$1" -- "${running[@]/#/-}" 2>/dev/null; }
+end() {
+    local of
+    for of in $(jobs -p); do kill "-$1" -- "-$of" 2>/dev/null; done
+}
 trap 'end INT; wait; exit 130' INT TERM
 
 fail() {
@@ -26,13 +28,18 @@ fail() {
     exit 1
 }
 
+# Nothing that takes long is waited for but by `wait`, which a signal ends at once.
 set -m
 cargo fetch --locked --target "$(rustc --print host-tuple)" &
-running=($!)
+crates=$!
 set +m
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv" || fail "no virtual environment could be made"
-of_maturin | pip --no-deps --requirement /dev/stdin || fail "maturin could not be installed"
-wait "${running[0]}" || fail "the sources of the crates could not be fetched"
+set -m
+pip --no-deps --requirement <(of_maturin) &
+maturin=$!
+set +m
+wait $maturin || fail "maturin could not be installed"
+wait $crates || fail "the sources of the crates could not be fetched"
 
 set -m
 pip --requirement "$lock" &
@@ -40,7 +47,6 @@ packages=$!
 env -u CONDA_PREFIX VIRTUAL_ENV="$venv" "$venv/bin/maturin" develop --profile quick --locked --skip-install &
 compiling=$!
 set +m
-running=($packages $compiling)
 
 declare -A failure=([$packages]="the Python packages could not be installed" [$compiling]="Weir could not be compiled")
 while [ ${#failure[@]} -gt 0 ]; do
