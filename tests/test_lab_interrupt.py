@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from live import PATIENCE_S
+from live import FOREVER_S, PATIENCE_S
 from weirlab.record import Record
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def test_so_does_the_second(interrupt: Callable[[Terminal], None]) -> None:
 
 def test_a_program_that_does_not_handle_it_ends_by_it(tmp_path: Path) -> None:
     with Terminal(
-        "--out", str(tmp_path / "kept"), "--", "sh", "-c", "echo ready; exec sleep 300"
+        "--out", str(tmp_path / "kept"), "--", "sh", "-c", f"echo ready; exec sleep {FOREVER_S}"
     ) as terminal:
         terminal.until("ready\n")
         terminal.weir.send_signal(signal.SIGINT)
@@ -196,8 +196,8 @@ def test_the_server_is_there_until_the_program_is_done(tmp_path: Path) -> None:
 
 
 def test_before_there_is_a_program_it_ends_the_lab(tmp_path: Path) -> None:
-    server = "sleep 300"  # It opens no port, for which the lab waits a while.
-    program = ("sh", "-c", "echo started; sleep 300")
+    server = f"sleep {FOREVER_S}"  # It opens no port, for which the lab waits a while.
+    program = ("sh", "-c", f"echo started; sleep {FOREVER_S}")
     with Terminal("--out", str(tmp_path / "kept"), "--server-command", server, "--", *program) as terminal:
         children = Path(f"/proc/{terminal.weir.pid}/task/{terminal.weir.pid}/children")
         deadline = time.monotonic() + PATIENCE_S

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import weirlab
-from live import PATIENCE_S, skip_if_late
+from live import FOREVER_S, PATIENCE_S, skip_if_late
 from weirlab.cli.lab_command import _live_view
 from weirlab.errors import LabError
 from weirlab.lab.client import QueueView, ask
@@ -320,8 +320,8 @@ def test_after_a_kill_nothing_remains_and_the_record_is_readable(tmp_path: Path)
 
 @pytest.mark.parametrize("lines", [(), ("--path", "wifi=cable-20-8", "--path", "lte=lte-verizon")])
 def test_after_a_kill_the_programs_of_a_lab_are_gone_too(lines: tuple[str, ...]) -> None:
-    tree = "sleep 300 & sleep 300 & echo started; wait"
-    server = f"{sys.executable} -m http.server & sleep 300"
+    tree = f"sleep {FOREVER_S} & sleep {FOREVER_S} & echo started; wait"
+    server = f"{sys.executable} -m http.server & sleep {FOREVER_S}"
     running = start("lab", "exec", *lines, "--server-command", server, "--", "sh", "-c", tree)
     assert running.stdout is not None
     assert running.stdout.readline() == "started\n"
