@@ -244,7 +244,6 @@ impl SideControl {
         if !view.may_probe || self.is_disturbed() || self.episode.capacity.is_none() {
             return (Reason::Delay, excess.as_millis());
         }
-        self.episode.ended = view.now;
         self.return_to(self.episode.capacity, view.probes, view.now);
         (Reason::Clear, view.now.since(self.episode.began).as_millis_f64())
     }
@@ -266,7 +265,6 @@ impl SideControl {
         if self.history.load(IDLE_AFTER) >= ENDED_LOAD {
             return self.clear(view);
         }
-        self.episode.ended = view.now;
         self.return_to(self.episode.capacity, view.probes, view.now);
         (Reason::Clear, view.now.since(self.episode.began).as_millis_f64())
     }
@@ -436,6 +434,7 @@ impl SideControl {
         now: Time,
     ) {
         self.line.capacity = capacity;
+        self.episode.ended = now;
         self.tried = now;
         self.rate = self.held_or_open(probes);
         self.enter(State::Loaded, now);

@@ -424,7 +424,6 @@ impl SideControl {
             self.line.note_foreign(excess);
         }
         self.dismissed = Some(view.now);
-        self.episode.ended = view.now;
         if self.episode.stood {
             return self.reroute(view);
         }
