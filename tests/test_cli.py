@@ -244,7 +244,7 @@ def test_doctor_calls_nothing_good_that_is_not_there(
         (("run", "rrul", "--link", "x"), 2, "unknown link `x`"),
         (("run", "rrul", "--queue", "fq_kodel"), 2, "unknown queue discipline `fq_kodel`"),
         (("run", "rrul", "--load", "soon"), 2, "`soon` is not a time"),
-        (("run", "rrul", "--world", "moon"), 2, "--world: 'moon' is not"),
+        (("run", "rrul", "--world", "moon"), 2, "--world: `moon`: write one of sim, lab, net, kernel"),
         (("run", "rrul", "--repeat", "0"), 2, "--repeat: `0`: write 1 or more"),
         (("run", "tcp_nup", "--set", "streams=many"), 2, "write NAME=NUMBER"),
         (("run", "gone.toml"), 2, "`gone.toml` cannot be read"),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
 import pytest
 
 from weirlab.cli import COMMANDS, weir
-from weirlab.cli.options import Argument, Option, Share, Whole, sentence
+from weirlab.cli.options import Argument, Option, Share, Whole
+from weirlab.cli.wording import sentence
 from weirlab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -112,9 +114,46 @@ def test_no_argument_is_empty_but_the_words_of_a_program(which: str) -> None:
         assert command.make_context("weir", words, resilient_parsing=True).params[one.name or ""] == ("",)
 
 
+@pytest.mark.parametrize("path", [path for path in ALL if path != ("serve",)], ids=" ".join)
+def test_every_command_has_examples_that_can_be_read(path: tuple[str, ...]) -> None:
+    """All but that whose words are read by the program that serves."""
+    command, begins = ALL[path], f"weir {' '.join(path)} "
+    lines = [line.strip() + " " for line in (command.help or "").splitlines()]
+    # What an example does may stand behind it.
+    examples = [line.partition("   ")[0] for line in lines if line.startswith(begins)]
+    assert examples
+    for example in examples:
+        words = shlex.split(re.split(r"(?:^| )> ", example.removeprefix(begins))[0])
+        try:
+            command.make_context(begins.strip(), words)
+        except click.BadParameter as error:
+            assert "does not exist" in error.message  # noqa: PT017 - most files of examples are made up
+
+
 def test_arguments_that_are_not_there_are_asked_for() -> None:
     """Of `weir import --out --`, whose option has taken the word that ends options."""
-    assert refused(ALL["import",], ["--out", "--"]) == "Missing argument 'FILE...'"
+    said = refused(ALL["import",], ["--out", "--"])
+    assert re.fullmatch(r"FILE\.\.\. is missing, as in `.+ [^-]\S+`; `.+ --help` has more", said)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["rrul", "--repeet", "2"], "there is no option `--repeet`: did you mean `--repeat`?"),
+        (["rrul", "--wurst"], "there is no option `--wurst`: `weir run --help` lists all"),
+        (["rrul", "--load"], "--load: its value is missing"),
+        (["rrul", "--no-charts=1"], "--no-charts: it takes no value"),
+        (["rrul", "more"], "`more` is too much; `weir run --help` has more"),
+        (["rrul", "more", "yet"], "`more yet` is too much; `weir run --help` has more"),
+        (["rrul", "--world", "lap"], "--world: `lap`: did you mean `lab`?"),
+        (["rrul", "--world", "wurst"], "--world: `wurst`: write one of sim, lab, net, kernel"),
+    ],
+)
+def test_what_cannot_be_read_is_told_in_the_words_of_all_errors(words: list[str], said: str) -> None:
+    command = ALL["run",]
+    with pytest.raises(click.ClickException) as caught:
+        command.make_context("weir run", words)
+    assert sentence(caught.value) == said
 
 
 @pytest.mark.parametrize("which", SWITCHES)

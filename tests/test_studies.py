@@ -252,8 +252,8 @@ def test_every_study_has_its_own_options() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("linux", "--lab"), "No such option '--lab'"),
-        (("all", "--only", "fios"), "No such option '--only'"),
+        (("linux", "--lab"), "there is no option `--lab`"),
+        (("all", "--only", "fios"), "there is no option `--only`"),
         (("thesis", "--lab-repeat", "2"), "--lab-repeat 2: it goes with --lab"),
         (("--json", "linux"), "--json: write it after `linux`"),
         (("--list", "linux"), "--list: leave `linux` out"),

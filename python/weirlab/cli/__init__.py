@@ -17,7 +17,7 @@ import click
 
 from weirlab import _native, drawers, interrupt
 from weirlab.cli.commands import Commands
-from weirlab.cli.options import sentence as sentence_of
+from weirlab.cli.wording import sentence as sentence_of
 from weirlab.ending import INTERRUPTED
 from weirlab.loading import in_one_thread, uncollected
 

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
     """Set records beside each other; the first is the baseline of the factor.
 
+    \b
+    weir compare out
+    weir compare before.weir after.weir
+
     A and B are folders of records, .weir files, or folders with records below them. Records that
     differ in nothing but the seed are repetitions of one configuration. The same run given twice counts once,
     and a run that was cut short stands beside the whole ones, not among them. A record that cannot be read is
@@ -39,7 +43,7 @@ def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
     Of configurations with two or more repetitions it is said by how much they differ from the baseline, with
     95 % intervals: pairs of runs where both have the same seeds, and corrected for all comparisons at once
     (Holm).
-    """
+    """  # noqa: D301 - \b keeps click from folding the examples
     with readable_runs(paths, baseline=True) as records:
         _compare(records, as_json=as_json)
 

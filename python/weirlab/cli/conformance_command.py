@@ -39,6 +39,9 @@ class Line:
 def command(folder: Path, *, as_json: bool) -> None:
     """Replay recordings of real Linux queue disciplines through ours, a row of a table each.
 
+    \b
+    weir conformance vectors/linux-6.12
+
     An exact recording must agree packet by packet: order, drops, marks, times within 3 ns. Of one that
     depends on random numbers no test may tell 60 runs of ours from those of Linux, at a significance of
     0.001: what each flow and class got, lost and waited, and the share dropped, the share marked and the mean
@@ -47,7 +50,7 @@ def command(folder: Path, *, as_json: bool) -> None:
     reason.
 
     Exit code 1 if a recording is not met.
-    """
+    """  # noqa: D301 - \b keeps click from folding the examples
     files = sorted(path for path in folder.glob("*.json") if path.name != EXCEPTIONS)
     if not files:
         raise UsageError(f"{folder} has no recordings: files NAME.json, whose format {FORMAT} tells")

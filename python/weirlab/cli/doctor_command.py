@@ -42,7 +42,11 @@ class Finding:
 @click.command("doctor")
 @option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 def command(*, as_json: bool) -> None:
-    """Say what this machine can do, by trying it; exit code 1 if something is not as it should be."""
+    """Say what this machine can do, by trying it; exit code 1 if something is not as it should be.
+
+    \b
+    weir doctor
+    """  # noqa: D301 - \b keeps click from folding the examples
     findings = [_machine(), _memory(), _disk(), _simulator(), _lab(), _kernel()]
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weirlab.capture import Packets
-from weirlab.cli.options import Whole, argument, option
+from weirlab.cli.options import OneOf, Whole, argument, option
 from weirlab.cli.records import readable
 from weirlab.errors import UsageError, of_several
 from weirlab.export import FORMATS, NAMES, export, planned
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     help="File to write, by its suffix .weir, .flent.gz, .pcapng, .csv, .jsonl or .parquet; or a folder, "
     "with --format.",
 )
-@option("--format", "form", type=click.Choice(FORMATS), help="Format of the files in a folder.")
+@option("--format", "form", type=OneOf(FORMATS), help="Format of the files in a folder.")
 @option("--flent", is_flag=True, help="The same as --format flent.")
 @option(
     "--table",
-    type=click.Choice(NAMES),
+    type=OneOf(NAMES),
     help="Which table as CSV, JSON lines or Parquet.  [default: runs; into a folder all that have a row]",
 )
 @option(

@@ -15,7 +15,7 @@ import click
 from weirlab.cli.commands import Commands
 from weirlab.cli.lab_lines import line_options, resolved
 from weirlab.cli.notes import note_options, noted
-from weirlab.cli.options import Whole, argument, elsewhere, option, renamed
+from weirlab.cli.options import OneOf, Whole, argument, elsewhere, option, renamed
 from weirlab.errors import Interrupted, UsageError
 from weirlab.lab.client import ask
 from weirlab.lab.control import change, opened
@@ -35,7 +35,7 @@ def _line_options(command: Callable[..., None]) -> Callable[..., None]:
     options: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
         *line_options(),
         option("--seed", type=Whole(min=0), default=1, help="Seed of losses and jitter."),
-        option("--ip", type=click.Choice(["4", "6"]), default="4", help="Internet protocol."),
+        option("--ip", type=OneOf(["4", "6"]), default="4", help="Internet protocol."),
         option("--server-command", metavar="SHELL", help="What runs at the server meanwhile."),
         option("--out", type=click.Path(path_type=Path), help="Folder for the queues' record."),
         option(
@@ -43,7 +43,7 @@ def _line_options(command: Callable[..., None]) -> Callable[..., None]:
         ),
         option(
             "--device",
-            type=click.Choice(["auto", "tun", "veth"]),
+            type=OneOf(["auto", "tun", "veth"]),
             default="auto",
             show_default=True,
             help="What packets leave and enter the kernel through.",
@@ -88,7 +88,11 @@ def exec_(program: tuple[str, ...], **words: Any) -> None:
 @command.command("shell")
 @_line_options
 def shell(**words: Any) -> None:
-    """Open a shell at the client's end of the line."""
+    """Open a shell at the client's end of the line.
+
+    \b
+    weir lab shell --link cable-20-8 --queue fq_codel
+    """  # noqa: D301 - \b keeps click from folding the examples
     note("this shell is behind the line; the other end is called `server`; leave it with `exit`")
     sys.exit(_run([os.environ.get("SHELL", "/bin/sh")], words))
 

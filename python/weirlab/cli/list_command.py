@@ -12,7 +12,7 @@ from rich.text import Text
 
 from weirlab import _native
 from weirlab.cli import completion
-from weirlab.cli.options import argument, option
+from weirlab.cli.options import OneOf, argument, option
 from weirlab.cli.schemas import described_schemas
 from weirlab.errors import UsageError
 from weirlab.flent.plots import flent_plots
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.command("list")
 @argument(
     "what",
-    type=click.Choice(
+    type=OneOf(
         [
             "tests",
             "links",
@@ -50,13 +50,17 @@ if TYPE_CHECKING:
 def command(what: str, name: str | None, *, as_json: bool) -> None:
     """List what there is, by name; with a NAME, everything about one of them.
 
+    \b
+    weir list tests
+    weir list queues fq_codel
+
     Queues are classful (others sit in their classes), classless, or presets, which stand for tc commands.
 
     The NAME of a preset may carry its parameters, as in `weir list queues 'simple rate 8mbit'`: the tc
     commands for which it stands are shown.
 
     A schema is the JSON Schema of a kind of TOML file, by which editors complete and check it.
-    """
+    """  # noqa: D301 - \b keeps click from folding the examples
     kind = _kinds()[what]
     if name is None:
         entries = kind.entries()

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from weirlab import _native
 from weirlab.errors import UsageError
 
 __all__ = [
     "Argument",
+    "OneOf",
     "Option",
     "Share",
     "Whole",
@@ -21,7 +23,6 @@ __all__ = [
     "option",
     "other_name",
     "renamed",
-    "sentence",
 ]
 
 if TYPE_CHECKING:
@@ -170,6 +171,22 @@ class Whole(click.IntRange):
         return f"a whole number from {self.min} to {self.max}"
 
 
+class OneOf(click.Choice[str]):
+    """One of some words."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The word.
+
+        Raises:
+            BadParameter: the nearest one, or which there are.
+        """
+        if value not in self.choices:
+            near = _native.nearest(value, [*self.choices])
+            says = f"did you mean `{near}`?" if near else f"write one of {', '.join(self.choices)}"
+            self.fail(f"`{value}`: {says}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class Share(click.FloatRange):
     """A share, from 0 to 1."""
 
@@ -190,20 +207,6 @@ class Share(click.FloatRange):
         if not 0 <= found <= 1:
             self.fail(f"`{value}` is not a share: write a number from 0 to 1, such as 0.1", param, ctx)
         return found
-
-
-def sentence(error: click.ClickException) -> str:
-    """Error on the command line, in one sentence with the option or argument in front."""
-    message = error.format_message()
-    if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
-        message = f"{_named(error)}{error.message}"
-    return " ".join(message.split()).removesuffix(".")
-
-
-def _named(error: click.BadParameter) -> str:
-    if isinstance(error.param, click.Option):
-        return f"{error.param.opts[-1]}: "
-    return "" if error.param is None else f"{error.param.make_metavar(error.ctx) if error.ctx else ''}: "
 
 
 def _times(count: int) -> str:

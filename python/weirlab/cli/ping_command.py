@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from weirlab import interrupt
-from weirlab.cli.options import Whole, argument, option
+from weirlab.cli.options import OneOf, Whole, argument, option
 from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import NetError, WriteError
 from weirlab.loading import without_lament
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @argument("host")
 @option(
     "--method",
-    type=click.Choice(METHODS),
+    type=OneOf(METHODS),
     default="icmp",
     show_default=True,
     help="What is sent: ICMP echo, UDP, TCP handshakes, or UDP echo of a `weir serve`.",
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @option("--ttl", type=Whole(1, 255), help="Time to live: the router at which it ends answers.")
 @option("--payload", type=Whole(0, MAX_PAYLOAD_BYTES), help="Bytes.  [default: icmp 56, udp 60, weir 60]")
 @option("--dscp", metavar="NAME", default="BE", show_default=True, help="DSCP of all packets, such as EF.")
-@option("--ip", type=click.Choice(["4", "6"]), help="Internet protocol.  [default: the name's first]")
+@option("--ip", type=OneOf(["4", "6"]), help="Internet protocol.  [default: the name's first]")
 @option("--ping", metavar="TIME", default="200ms", show_default=True, help="Time between two pings.")
 @option("--count", type=Whole(1, MAX_COUNT), help="How many are sent.  [default: until Ctrl-C]")
 @option("--for", "length", metavar="TIME", help="How long they are sent, such as 60s.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from weirlab import _native
-from weirlab.cli.options import argument, option
+from weirlab.cli.options import OneOf, argument, option
 from weirlab.cli.records import readable_runs
 from weirlab.errors import UsageError
 from weirlab.flent.plots import flent_plots
@@ -29,8 +29,8 @@ def _help() -> str:
     """The help of the command: every chart with what it shows."""
     width = max(map(len, KINDS))
     charts = "\n".join(f"{name:<{width}}  {known.summary}" for name, known in KINDS.items())
-    # \b keeps click from folding the list.
-    return f"Draw charts of records.\n\n\b\n{charts}"
+    # \b keeps click from folding the lists.
+    return f"Draw charts of records.\n\n\b\n{EXAMPLES}\n\n\b\n{charts}"
 
 
 class _Kind(click.Choice[str]):
@@ -66,6 +66,10 @@ def _instead(plot: str) -> str:
     return f"write {found.options}" if found.charts else found.note
 
 
+EXAMPLES = """weir plot out
+weir plot out/01-default --kind cdf --out cdf.svg"""
+
+
 @click.command("plot", help=_help())
 @argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
 @option(
@@ -90,21 +94,21 @@ def _instead(plot: str) -> str:
 @option("--throughput-axis", metavar="FROM..TO", help="Ends of axes of throughput, such as 0mbit..30mbit.")
 @option(
     "--ping-scale",
-    type=click.Choice(["linear", "log"]),
+    type=OneOf(["linear", "log"]),
     default="linear",
     show_default=True,
     help="Scale of axes of pings; the label of a logarithmic one says so.",
 )
 @option(
     "--style",
-    type=click.Choice(["screen", "paper"]),
+    type=OneOf(["screen", "paper"]),
     default="screen",
     show_default=True,
     help="`paper`: half a page wide, without heading and table; for PDF and SVG.",
 )
 @option(
     "--of",
-    type=click.Choice(["ping", *QUANTITIES]),
+    type=OneOf(["ping", *QUANTITIES]),
     default="ping",
     show_default=True,
     help="What `cdf`, `box`, `bar` and `qq` are of.",

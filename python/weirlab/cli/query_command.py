@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from weirlab.cli.options import argument, option
+from weirlab.cli.options import OneOf, argument, option
 from weirlab.errors import UsageError, counted
 from weirlab.record.parts import packed
 from weirlab.sweeps.query import answer
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @argument("place", metavar="STORE")
 @argument("sql", metavar="SQL")
 @option("--out", type=click.Path(path_type=Path), help="File for the answer: .csv, .jsonl or .parquet.")
-@option("--format", "form", type=click.Choice(["csv", "jsonl"]), help="Print the answer so, nothing else.")
+@option("--format", "form", type=OneOf(["csv", "jsonl"]), help="Print the answer so, nothing else.")
 def command(place: str, sql: str, *, out: Path | None, form: str | None) -> None:
     """Ask a store of a sweep in SQL. Its rows are the table `runs`, each run once.
 

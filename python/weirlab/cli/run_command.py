@@ -12,7 +12,7 @@ import click
 from weirlab.api import run_all
 from weirlab.cli import completion
 from weirlab.cli.notes import note_options, noted
-from weirlab.cli.options import Whole, argument, elsewhere, option
+from weirlab.cli.options import OneOf, Whole, argument, elsewhere, option
 from weirlab.cli.repeating import repeats, run_until
 from weirlab.cli.scenario_words import naming_options, scenario_options, secret_of, written
 from weirlab.cli.verdicts import remove_junit, rules_of
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 @argument("what", metavar="SCENARIO|TEST", shell_complete=completion.tests)
 @scenario_options
 @note_options
-@option("--world", type=click.Choice(world_names()), default="sim", show_default=True)
+@option("--world", type=OneOf(world_names()), default="sim", show_default=True)
 @option(
     "--datapath",
-    type=click.Choice(datapaths()),
+    type=OneOf(datapaths()),
     help="Who has the queues and lines of the worlds lab and kernel: Weir or the kernel's own disciplines.  "
     "[default: userspace, in the world kernel kernel]",
 )

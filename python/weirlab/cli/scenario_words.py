@@ -6,11 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from weirlab import _native, reading
 from weirlab.cli import completion
-from weirlab.cli.options import MAX_NUMBER_DIGITS, Whole, option
+from weirlab.cli.options import MAX_NUMBER_DIGITS, OneOf, Whole, option
 from weirlab.errors import UsageError
 from weirlab.scenario.files import told
 from weirlab.scenario.resolving import MAX_SEED
@@ -107,7 +105,7 @@ def _transport_options() -> list[Option]:
             metavar="NAME",
             help="Congestion control of all loads; repeat to compare.  [default: cubic]",
         ),
-        option("--ip", type=click.Choice(["4", "6"]), help="Internet protocol.  [default: 4]"),
+        option("--ip", type=OneOf(["4", "6"]), help="Internet protocol.  [default: 4]"),
         option("--ecn/--no-ecn", default=None, help="ECN of all loads.  [default: off]"),
         option("--sack/--no-sack", default=None, help="SACK of all loads.  [default: on]"),
     ]

@@ -16,7 +16,7 @@ import click
 from weirlab import _native, reading
 from weirlab.cli import completion
 from weirlab.cli.commands import Commands
-from weirlab.cli.options import argument, option
+from weirlab.cli.options import OneOf, argument, option
 from weirlab.cli.shape_display import Display, show_dry_run
 from weirlab.cli.shape_settings import StartOptions, read_settings, start_options
 from weirlab.errors import UsageError
@@ -66,7 +66,12 @@ def command() -> None:
 @argument("device", metavar="IFACE", shell_complete=completion.devices)
 @start_options
 def start(device: str, **given: Any) -> None:
-    """Shape IFACE until Ctrl-C, `weir shape stop IFACE`, or the time is over."""
+    """Shape IFACE until Ctrl-C, `weir shape stop IFACE`, or the time is over.
+
+    \b
+    weir shape start eth0
+    weir shape start eth0 --up 35mbit --rules usual
+    """  # noqa: D301 - \b keeps click from folding the examples
     options = StartOptions(**given)
     settings = read_settings(device, options)
     proof = None
@@ -110,7 +115,11 @@ def _shape(settings: dict[str, Any], options: StartOptions) -> None:
 @option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 @option("--prometheus", is_flag=True, help="Print metrics as Prometheus reads them, nothing else.")
 def status(device: str, *, as_json: bool, prometheus: bool) -> None:
-    """Say what the shaper of IFACE does."""
+    """Say what the shaper of IFACE does.
+
+    \b
+    weir shape status eth0
+    """  # noqa: D301 - \b keeps click from folding the examples
     if as_json and prometheus:
         raise UsageError("--json and --prometheus exclude each other: write one of them")
     text = running.status(device)
@@ -127,16 +136,25 @@ def status(device: str, *, as_json: bool, prometheus: bool) -> None:
 @command.command("stop")
 @argument("device", metavar="IFACE", shell_complete=completion.devices)
 def stop(device: str) -> None:
-    """End the shaper of IFACE, which restores what was there."""
+    """End the shaper of IFACE, which restores what was there.
+
+    \b
+    weir shape stop eth0
+    """  # noqa: D301 - \b keeps click from folding the examples
     running.stop(device)
 
 
 @command.command("replay")
 @argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@option("--mode", type=click.Choice(["ping", "bandwidth"]), help="What `auto` would have done so instead.")
+@option("--mode", type=OneOf(["ping", "bandwidth"]), help="What `auto` would have done so instead.")
 @option("--json", "as_json", is_flag=True, help="Print the decisions as lines of JSON.")
 def replay(log: Path, *, mode: str | None, as_json: bool) -> None:
-    """Run the controller over what went into it, and show what it would have done."""
+    """Run the controller over what went into it, and show what it would have done.
+
+    \b
+    weir shape start eth0 --log shaper.jsonl
+    weir shape replay shaper.jsonl --mode bandwidth
+    """  # noqa: D301 - \b keeps click from folding the examples
 
     def show(line: str) -> None:
         click.echo(line if as_json else _native.shaper_decision_line(line))
@@ -155,6 +173,10 @@ def replay(log: Path, *, mode: str | None, as_json: bool) -> None:
 @command.command("rules")
 @argument("name", metavar="[LIST]", default="usual", shell_complete=completion.rules)
 def rules(name: str) -> None:
-    """Print a list of priority rules, `usual` by default: save it, change it, and give it to --rules."""
+    """Print a list of priority rules, `usual` by default: save it, change it, and give it to --rules.
+
+    \b
+    weir shape rules > rules.toml
+    """  # noqa: D301 - \b keeps click from folding the examples
     read_rules(name)
     click.echo(rules_text(name), nl=False)

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from weirlab import _native
 from weirlab.cli import completion
-from weirlab.cli.options import Share, Whole, option, other_name, renamed
+from weirlab.cli.options import OneOf, Share, Whole, option, other_name, renamed
 from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import NetError, UsageError
 from weirlab.shape import read_config, settings_of
@@ -143,9 +143,7 @@ def _settings_options() -> list[Callable[[Any], Any]]:
         option("--down", metavar="RATE", help="Likewise, into IFACE."),
         option("--up-max", metavar="RATE", help="`auto` never sets a higher rate."),
         option("--down-max", metavar="RATE", help="Likewise, into IFACE."),
-        option(
-            "--mode", type=click.Choice(["ping", "bandwidth"]), help="What matters more; ping by default."
-        ),
+        option("--mode", type=OneOf(["ping", "bandwidth"]), help="What matters more; ping by default."),
         queue("--queue-up", help="Queue out of IFACE, in tc syntax; cake by default."),
         queue("--queue-down", help="Likewise, into IFACE."),
         option("--framing", metavar="NAME", help="How bytes are counted; by default as the device tells."),
@@ -157,9 +155,7 @@ def _settings_options() -> list[Callable[[Any], Any]]:
             help="Whom to probe: HOST, udp:HOST[:PORT] (a `weir serve`), tcp:HOST:PORT.",
         ),
         option("--auth", metavar="FILE", help="File with the secret that the `weir serve` asks for."),
-        option(
-            "--backend", type=click.Choice(["auto", "kernel", "userspace"]), help="Who holds packets back."
-        ),
+        option("--backend", type=OneOf(["auto", "kernel", "userspace"]), help="Who holds packets back."),
         option(
             "--rules",
             shell_complete=completion.rules,

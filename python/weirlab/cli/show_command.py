@@ -28,8 +28,12 @@ if TYPE_CHECKING:
 def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
     """Show what stands in records: the configuration, the flows, the round trips.
 
+    \b
+    weir show out/01-default
+    weir show out --json
+
     RECORD is the folder of a record, a .weir file, or a folder with records below it.
-    """
+    """  # noqa: D301 - \b keeps click from folding the examples
     with readable(paths) as records:
         if as_json:
             shown = [summarise(record).as_dict() | {"methods": method_results(record)} for record in records]

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from weirlab.cli.commands import Commands
-from weirlab.cli.options import Whole, argument, option
+from weirlab.cli.options import OneOf, Whole, argument, option
 from weirlab.errors import Interrupted, UsageError, WeirError, counted
 from weirlab.sweeps.charts import KINDS, draw, usual_kind
 from weirlab.sweeps.charts.asked import Asked
@@ -85,9 +85,13 @@ def run(  # noqa: PLR0913 - one word each on the command line
 ) -> None:
     """Run what the store does not have of a plan.
 
+    \b
+    weir sweep run plan.toml
+    weir sweep run plan.toml --dry-run
+
     PLAN is the file of a scenario with a table `sweep`: docs/sweep.md. A store is a folder, or lies in
     an object store: s3://BUCKET/NAME or gs://BUCKET/NAME.
-    """
+    """  # noqa: D301 - \b keeps click from folding the examples
     many = cluster_of(scheduler, cluster, jobs)
     said = load_plan(plan)
     place = out or str(plan.with_suffix(".sweep"))
@@ -133,8 +137,12 @@ def _warn_alike(rows: pl.LazyFrame, store: Store) -> None:
 def show(place: str, *, by: tuple[str, ...], figures: tuple[str, ...], as_json: bool) -> None:
     """Show what stands in a store: means over the runs of each point, or of each value of the axes --by.
 
+    \b
+    weir sweep show plan.sweep
+    weir sweep show plan.sweep --by queue
+
     Runs of another version of Weir than that which ran last are left out, and counted.
-    """
+    """  # noqa: D301 - \b keeps click from folding the examples
     store = Store.opened(place)
     rows, newest, others = of_newest(store.collected().lazy())
     if others:
@@ -162,7 +170,7 @@ def show(place: str, *, by: tuple[str, ...], figures: tuple[str, ...], as_json: 
 @argument("place", metavar="STORE")
 @option(
     "--kind",
-    type=click.Choice([*KINDS]),
+    type=OneOf([*KINDS]),
     help="Which chart.  [default: heat of two axes that vary, lines of one of numbers, else pareto]",
 )
 @option("--figure", default=Asked.figure, show_default=True, metavar="COLUMN", help="Figure that is shown.")
@@ -185,9 +193,13 @@ def show(place: str, *, by: tuple[str, ...], figures: tuple[str, ...], as_json: 
 def plot(place: str, *, kind: str | None, out: Path | None, **asked: Any) -> None:
     """Draw a chart of a store.
 
+    \b
+    weir sweep plot plan.sweep
+    weir sweep plot plan.sweep --kind pareto --out chart.svg
+
     Runs that failed, or are of another version of Weir than that which ran last, are left out, and counted in
     the small print.
-    """
+    """  # noqa: D301 - \b keeps click from folding the examples
     given = click.get_current_context().get_parameter_source("against")
     store = Store.opened(place)
     kind = kind or usual_kind(store)
@@ -202,7 +214,11 @@ def plot(place: str, *, kind: str | None, out: Path | None, **asked: Any) -> Non
 @command.command("compact")
 @argument("place", metavar="STORE")
 def compact(place: str) -> None:
-    """Join the part files of a store into one, and write its manifest anew."""
+    """Join the part files of a store into one, and write its manifest anew.
+
+    \b
+    weir sweep compact plan.sweep
+    """  # noqa: D301 - \b keeps click from folding the examples
     parts, rows = Store.opened(place).compact()
     note(f"{counted(rows, 'row')} of {counted(parts, 'part')} in one")
 

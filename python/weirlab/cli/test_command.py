@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from weirlab.api import make_empty
 from weirlab.cli.notes import note_options, noted
-from weirlab.cli.options import Whole, argument, option, renamed
+from weirlab.cli.options import OneOf, Whole, argument, option, renamed
 from weirlab.cli.scenario_words import secret_of
 from weirlab.cli.speed_test import SpeedTest, measure_speed
 from weirlab.errors import Interrupted, NetError, RecordError, UsageError
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     help="Congestion control of all loads; `default` for each machine's own.",
 )
 @option("--locate", is_flag=True, help="Ask the first routers too: where do pings begin to wait?")
-@option("--method", type=click.Choice(METHODS), help="Run a foreign speed test; HOST may be a URL.")
+@option("--method", type=OneOf(METHODS), help="Run a foreign speed test; HOST may be a URL.")
 @option("--truth", is_flag=True, help="With --method: our own pings to the same host beside it.")
 @option("--no-verify", is_flag=True, help="With --method or https://: believe any certificate.")
 @option("--seed", type=Whole(min=0), default=1, help="Seed of when pings begin.")
