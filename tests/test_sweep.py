@@ -556,6 +556,8 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="is no store of a sweep"):
         Store.opened(tmp_path)
     (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(UsageError, match=r"letter\.txt` is no folder: a store is a folder"):
+        Store.opened(tmp_path / "letter.txt")
     with pytest.raises(UsageError, match="holds something else"):
         Store.made(tmp_path)
     with pytest.raises(UsageError, match="is no folder"):

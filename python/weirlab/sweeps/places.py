@@ -153,6 +153,8 @@ class Folder:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
             return None
+        except NotADirectoryError as error:
+            raise UsageError(f"`{self.path}` is no folder: a store is a folder") from error
         except OSError as error:
             raise UsageError(f"`{self.path / name}` cannot be read: {error.strerror}") from error
 
