@@ -146,6 +146,8 @@ def test_the_command_prints_and_writes_answers(
     del store
     asked = ("query", "rates.sweep", "SELECT run, rate_mbps FROM runs ORDER BY run")
     assert "7" in weir_here(*asked).stdout
+    nothing = weir_here("query", "rates.sweep", "SELECT run FROM runs WHERE seed > 2")
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "the answer has no rows\n")
     assert weir_here(*asked, "--format", "csv").stdout == "run,rate_mbps\na,5.0\nb,7.0\n"
     lines = weir_here(*asked, "--format", "jsonl").stdout.splitlines()
     assert [json.loads(line)["rate_mbps"] for line in lines] == [5.0, 7.0]

@@ -44,6 +44,8 @@ def command(place: str, sql: str, *, out: Path | None, form: str | None) -> None
         note(f"{counted(found.height, 'row')} in {out}")
     elif form is not None:
         click.echo(_content(found, f".{form}"), nl=False)
+    elif not found.height:
+        note("the answer has no rows")
     else:
         console.print(_table(found))
         if found.height > MAX_SHOWN:
