@@ -92,6 +92,12 @@ def test_a_span_of_time_and_notes_in_it(kind: str, rrul: list[Record]) -> None:
     assert "Drawn from 1 s to 2 s" in read(figure)
 
 
+@pytest.mark.parametrize("kind", ["three-plot", "ping", "overlay", "windows"])
+def test_a_note_behind_the_end_of_all_runs_is_refused(kind: str, rrul: list[Record]) -> None:
+    with pytest.raises(UsageError, match=r"note `late` at 1000 s: the run ends at \d"):
+        plot(some(kind, rrul), kind, look=Look(notes=[(1000.0, "late")]))
+
+
 def test_names_and_colours(rrul: list[Record]) -> None:
     look = Look(names=["before", "after"], colours=["#123456"])
     for kind in ("cdf", "box", "bar", "ellipse", "overlay", "ping"):

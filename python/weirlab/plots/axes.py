@@ -42,13 +42,16 @@ def time_axis(drawn: Sequence[Axes], end_ns: int, scope: Scope) -> None:
     The user's notes are lines through all panels, each with its words in the uppermost.
 
     Raises:
-        UsageError: if the span begins when the run has ended.
+        UsageError: if the span begins, or a note is, when the run has ended.
     """
     end = end_ns / 1e9
     first, last = scope.span_s or (0.0, end)
     if first >= end > 0:
         raise UsageError(f"span {first:g}s..{last:g}s: the run ends at {end:g} s")
     last = min(last, end)
+    for at, words in current().notes:
+        if at > end > 0:
+            raise UsageError(f"note `{words}` at {at:g} s: the run ends at {end:g} s")
     for axes in drawn:
         axes.set_xlim(first, last)
         for at, _ in current().notes:
