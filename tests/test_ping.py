@@ -192,6 +192,18 @@ def test_handshakes_are_timed_and_every_one_is_kept(tmp_path: Path) -> None:
     assert (tmp_path / "pings.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_one_ping_has_no_scatter(tmp_path: Path) -> None:
+    once = ("ping", "127.0.0.1", "--count", "1", "--chart", "one.png")
+    done = weir_in(tmp_path, *once)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    heading = next(line for line in lines if "std" in line)
+    written = dict(zip(heading, lines[lines.index(heading) + 2], strict=True))
+    assert written["std"] == "-"
+    assert written["min"] == written["max"] != "-"
+    assert json.loads(weir_in(tmp_path, *once[:-2], "--json").stdout)["rtt_ms"]["std"] is None
+
+
 def test_a_closed_port_answers_udp_and_refuses_tcp(tmp_path: Path) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp, socket.socket() as tcp:
         udp.bind(("127.0.0.1", 0))

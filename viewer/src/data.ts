@@ -7,7 +7,7 @@ import { NO_ANSWER } from "./asking";
 export interface Distribution {
   count: number;
   mean: number;
-  std: number;
+  std: number | null;
   min: number;
   p5: number;
   p25: number;

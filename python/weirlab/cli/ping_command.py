@@ -216,7 +216,8 @@ def _tell(target: PingTarget, plan: PingPlan, samples: Samples, *, as_json: bool
         table = Table(title=f"Round trips to {target}, ms", **LOOK)
         for name in FIGURES:
             table.add_column(name, justify="right")
-        table.add_row(*(f"{getattr(found, name):.3f}" for name in FIGURES))
+        values = [getattr(found, name) for name in FIGURES]
+        table.add_row(*("-" if value is None else f"{value:.3f}" for value in values))
         console.print(table)
     console.print(_losses(samples))
     for by, count in samples.answered_by.most_common(MAX_NAMED):

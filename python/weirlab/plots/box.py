@@ -95,6 +95,7 @@ def together(runs: Sequence[Distribution | None]) -> Distribution | None:
     means = {name: float(np.mean([getattr(one, name) for one in there])) for name in MEANS}
     return Distribution(
         count=sum(one.count for one in there),
+        std=None,  # no part of a box
         min=min(one.min for one in there),
         max=max(one.max for one in there),
         **means,
@@ -191,7 +192,7 @@ PING = "Ping, ms"
 THICK = 0.18
 """Height of a box in inches."""
 
-MEANS = ("mean", "std", "p5", "p25", "median", "p75", "p95", "p99")
+MEANS = ("mean", "p5", "p25", "median", "p75", "p95", "p99")
 """The figures of a distribution of which several runs have a mean."""
 
 MEAN: dict[str, Any] = {

@@ -49,9 +49,8 @@ def figure(drawn: Drawn) -> Figure:
     lost_s = drawn.t_s[~answered]
     pings = Pings(t_s=drawn.t_s[answered], rtt_ms=drawn.rtt_ms[answered], lost_s=lost_s)
     of = drawn.figures
-    found = [
-        f"{name} {caption.number(getattr(of, name))}" for name in ("min", "mean", "max", "std", "median")
-    ]
+    figures = {name: getattr(of, name) for name in ("min", "mean", "max", "std", "median")}
+    found = [f"{name} {caption.number(value)}" for name, value in figures.items() if value is not None]
     lines = (
         f"Pings to {drawn.host}",
         drawn.words,

@@ -343,7 +343,8 @@ def latency_table(summary: Summary, during: str = DURING) -> Table:
     for name, figures_of in rows if summary.latency.sent else rows[-1:]:
         if figures_of is not None:
             values = [getattr(figures_of, figure) for figure in figures]
-            table.add_row(name, *(f"{value:.{digits}f}" for value in values[:-1]), str(values[-1]))
+            told = ["-" if value is None else f"{value:.{digits}f}" for value in values[:-1]]
+            table.add_row(name, *told, str(values[-1]))
         elif name != "idle, all":
             # It was sent during the load, and never answered.
             table.add_row(name, *["-"] * (len(figures) - 1), "0")

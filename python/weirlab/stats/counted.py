@@ -329,7 +329,7 @@ def _figures(moments: Moments, at: Mapping[int, float], scale: float) -> Distrib
     return Distribution(
         count=count,
         mean=moments.mean / scale,
-        std=math.sqrt(moments.squares / (count - 1)) / scale if count > 1 else 0.0,
+        std=math.sqrt(moments.squares / (count - 1)) / scale if count > 1 else None,
         min=at[0] / scale,
         max=at[count - 1] / scale,
         **quantiles,

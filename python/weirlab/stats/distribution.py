@@ -19,14 +19,14 @@ class Distribution:
     Attributes:
         count: how many there are.
         mean, median, min, max: as the words say.
-        std: sample standard deviation (n - 1); 0 for a single number.
+        std: sample standard deviation (n - 1); None of a single number, whose scatter nothing tells.
         p5, p25, p75, p95, p99: quantiles, by linear interpolation between order statistics
             (Hyndman and Fan 1996, definition 7, as in NumPy, R and Polars).
     """
 
     count: int
     mean: float
-    std: float
+    std: float | None
     min: float
     p5: float
     p25: float
@@ -46,7 +46,7 @@ def describe(values: pl.Series | NDArray[np.floating[Any]]) -> Distribution | No
     return Distribution(
         count=int(numbers.size),
         mean=float(numbers.mean()),
-        std=float(numbers.std(ddof=1)) if numbers.size > 1 else 0.0,
+        std=float(numbers.std(ddof=1)) if numbers.size > 1 else None,
         min=float(ordered[0]),
         max=float(ordered[-1]),
         **{name: quantile_in(ordered, q) for q, name in QUANTILES.items()},
