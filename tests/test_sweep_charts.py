@@ -121,6 +121,20 @@ def test_an_axis_that_goes_with_another_is_not_said_to_be_averaged(tmp_path: Pat
     assert (whole.over("rate_mbps", "queue"), whole.beside("rate_mbps", "queue")) == ("delay and seeds", "")
 
 
+def test_lines_of_single_runs_promise_no_bands(tmp_path: Path) -> None:
+    points = [(queue, rate, 5, 1) for queue in QUEUES for rate in RATES]
+    asked = Asked(figure="increase_p95_ms", x="rate_mbps", by="queue")
+
+    def small_print(name: str, points: list[tuple[str, float, float, int]]) -> str:
+        made = stored(tmp_path / name, [row(n, *point) for n, point in enumerate(points)])
+        return " ".join(one.get_text().replace("\n", " ") for one in lines.figure(drawn(made), asked).texts)
+
+    assert "Lines: single runs." in (once := small_print("once", points))
+    assert "Bands" not in once
+    twice = small_print("twice", [*points, *((*point[:3], 2) for point in points)])
+    assert "Lines: medians over seeds. Bands: " in twice
+
+
 def test_a_front_that_lacks_a_figure_says_what_there_is(tmp_path: Path) -> None:
     """Uploads have no goodput of downloads."""
     rows = [one | {"down_goodput_mbps": None, "up_goodput_mbps": 1.0} for one in grid()]

@@ -81,7 +81,7 @@ class Drawn:
         held = self._held(*used)
         others = [plain(name) for name in self.axes if name not in used and name not in held]
         repeated = self.rows["seed"].n_unique() > 1
-        return " and ".join([", ".join(others)] * bool(others) + ["seeds"] * repeated) or "single runs"
+        return " and ".join([", ".join(others)] * bool(others) + ["seeds"] * repeated) or SINGLE
 
     def beside(self, *used: str | None) -> str:
         """A sentence on axes that differ with those of `used` and are not averaged; empty if none do."""
@@ -170,6 +170,9 @@ def is_logarithmic(values: Sequence[Any]) -> bool:
 
 FEWEST = 3
 """Values of which spacing can be told."""
+
+SINGLE = "single runs"
+"""What is averaged where each place has one run: nothing."""
 
 UNITS = {"_ms": "ms", "_mbps": "Mbit/s", "_s": "s"}
 """Endings of columns, and the units that they stand for."""

@@ -10,7 +10,7 @@ from weirlab.errors import UsageError
 from weirlab.plots import theme
 from weirlab.plots.axes import LOG_SCALE
 from weirlab.sweeps.charts.asked import MOST_COLOURS
-from weirlab.sweeps.charts.data import is_logarithmic, number, plain, text, words
+from weirlab.sweeps.charts.data import SINGLE, is_logarithmic, number, plain, text, words
 from weirlab.sweeps.charts.panels import panelled
 from weirlab.sweeps.charts.told import Told
 
@@ -26,10 +26,13 @@ def figure(drawn: Drawn, asked: Asked) -> Figure:
     """The chart."""
     x, shown, by = _columns(drawn, asked)
     values = drawn.values(by, "--by", MOST_COLOURS) if by is not None else [None]
-    note = (
-        f"Lines: medians over {drawn.over(x, by, asked.panels)}. Bands: from the 10th to the 90th percentile "
-        f"of these runs.{drawn.beside(x, by, asked.panels)}"
+    over = drawn.over(x, by, asked.panels)
+    drawn_as = (
+        "Lines: single runs."
+        if over == SINGLE
+        else f"Lines: medians over {over}. Bands: from the 10th to the 90th percentile of these runs."
     )
+    note = drawn_as + drawn.beside(x, by, asked.panels)
     panels = panelled(drawn, asked, _heading(x, shown, by), note)
     places = drawn.values(x, "--x", MOST_PLACES)
     logarithmic = is_logarithmic(places)
