@@ -14,16 +14,20 @@ pip() { "$venv/bin/python" -m pip install --disable-pip-version-check --require-
 # The lines of the lock file about maturin: its version and its hashes.
 of_maturin() { sed -n '/^maturin==/,/^    # via/p' "$lock"; }
 
-# Ends what is under way, with all that it started: each is a process group of its own.
+# Ends what is under way, with all that it started: each is a process group of its own. What has just begun may lose a signal
+# that comes before it is ready for one, and so is asked again.
 end() {
-    local of
-    for of in $(jobs -p); do kill "-$1" -- "-$of" 2>/dev/null; done
+    local groups asked=0
+    while groups=$(jobs -rp) && [ -n "$groups" ]; do
+        # shellcheck disable=SC2086 # words
+        [ $((asked++ % 20)) != 0 ] || kill "-$1" -- $(printf -- '-%s ' $groups) 2>/dev/null
+        sleep 0.05
+    done
 }
-trap 'end INT; wait; exit 130' INT TERM
+trap 'end INT; exit 130' INT TERM
 
 fail() {
     end TERM
-    wait
     echo "weir: $1"
     exit 1
 }
