@@ -222,6 +222,8 @@ def test_a_run_is_gradable_from_nine_tenths_of_load_and_half_of_a_line_on(
     shares = {"up": busy, "down": None}
     monkeypatch.setattr(gradable, "busy_share", lambda _record, way, *_window: shares[way])
     monkeypatch.setattr(gradable, "load_window_ns", lambda _record: (0, 0))
+    monkeypatch.setattr(gradable, "idle_window_ns", lambda _record: None)
+    monkeypatch.setattr(gradable, "answered_of_each", lambda _record, _window: {0: 20})
     load = {"name": "load", "start_ns": 2_000_000_000, "end_ns": 12_000_000_000}
     record = SimpleNamespace(
         manifest=SimpleNamespace(scenario={"phases": [load]}),

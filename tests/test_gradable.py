@@ -63,6 +63,21 @@ def test_a_line_that_was_not_full_all_along_has_no_grade(
         assert any(" ms: " in text for text in words) == (letter is not None), words
 
 
+@pytest.mark.parametrize(("period", "graded"), [("100ms", True), ("125ms", False)])
+def test_few_pings_are_no_grade(tmp_path: Path, period: str, graded: bool) -> None:
+    """Of 20 and of 16 without load."""
+    test = {
+        "name": "t",
+        "title": "t",
+        "phases": {"idle": "2s", "load": "20s"},
+        "flows": [UPLOAD],
+        "probes": [{"name": "ping", "kind": "icmp", "period": period}],
+    }
+    (record,) = weirlab.run(test, link=LINK, out=tmp_path / "run")
+    assert (grade_of(record) is not None) == graded
+    assert summarise(record).latency.increase_mean_ms is not None
+
+
 PAGES = {"name": "pages", "direction": "down", "web": {}}
 FILM = {"name": "film", "direction": "down", "video": {}}
 FLOOD = {"name": "flood", "direction": "up", "udp": {"rate": "5mbit"}}
