@@ -307,7 +307,7 @@ fn what_cannot_be_driven_is_refused() {
     );
     assert_eq!(
         refusal(|scenario| scenario.methods[0].client_congestion_control = "vegas".into()),
-        "method `test`: unknown congestion control `vegas` (known: reno, cubic, bbr, westwood, dctcp, cdg, lp, \
-         ledbat)"
+        "method `test`: unknown congestion control `vegas`: there are reno, cubic, bbr, westwood, dctcp, cdg, lp, \
+         ledbat"
     );
 }

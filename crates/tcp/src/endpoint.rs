@@ -77,7 +77,7 @@ pub struct Info {
 
 /// An algorithm that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown congestion control `{name}` (known: {})", congestion::names())]
+#[error("unknown congestion control `{name}`: {}", congestion::instead_of(name))]
 pub struct UnknownAlgorithm {
     name: String,
 }

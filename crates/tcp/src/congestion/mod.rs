@@ -184,7 +184,11 @@ impl Algorithm {
     }
 }
 
-/// The names of all congestion controls, with commas between them.
-pub(crate) fn names() -> String {
-    ALGORITHMS.iter().map(|known| known.name).collect::<Vec<_>>().join(", ")
+/// What to write in place of a name that no congestion control has: the nearest one, or which there are.
+pub(crate) fn instead_of(name: &str) -> String {
+    let known = || ALGORITHMS.iter().map(|known| known.name);
+    match weir_core::nearest(name, known()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
+    }
 }
