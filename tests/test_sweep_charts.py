@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import rv_discrete, sobol_indices
 
 from weirlab.errors import UsageError
-from weirlab.sweeps.charts import KINDS, draw, lines, usual_kind
+from weirlab.sweeps.charts import KINDS, draw, heat, lines, usual_kind
 from weirlab.sweeps.charts.asked import Asked
 from weirlab.sweeps.charts.data import drawn, is_logarithmic, text, words
 from weirlab.sweeps.charts.data import number as number_of
@@ -122,7 +122,7 @@ def test_an_axis_that_goes_with_another_is_not_said_to_be_averaged(tmp_path: Pat
 
 
 def test_lines_of_single_runs_promise_no_bands(tmp_path: Path) -> None:
-    points = [(queue, rate, 5, 1) for queue in QUEUES for rate in RATES]
+    points = [(queue, rate, 5.0, 1) for queue in QUEUES for rate in RATES]
     asked = Asked(figure="increase_p95_ms", x="rate_mbps", by="queue")
 
     def small_print(name: str, points: list[tuple[str, float, float, int]]) -> str:
@@ -131,6 +131,9 @@ def test_lines_of_single_runs_promise_no_bands(tmp_path: Path) -> None:
 
     assert "Lines: single runs." in (once := small_print("once", points))
     assert "Bands" not in once
+    single = drawn(stored(tmp_path / "single", [row(n, *point) for n, point in enumerate(points)]))
+    assert lines.told(single, asked).figures.startswith("Single runs, as they are drawn.")
+    assert heat.told(single, asked).figures.startswith("Single runs, each point once, ")
     twice = small_print("twice", [*points, *((*point[:3], 2) for point in points)])
     assert "Lines: medians over seeds. Bands: " in twice
 

@@ -83,6 +83,11 @@ class Drawn:
         repeated = self.rows["seed"].n_unique() > 1
         return " and ".join([", ".join(others)] * bool(others) + ["seeds"] * repeated) or SINGLE
 
+    def averaged(self, average: str, *used: str | None) -> str:
+        """That an `average` is over the axes of `over`; where each place has one run, that there is none."""
+        over = self.over(*used)
+        return over.capitalize() if over == SINGLE else f"{average} over {over}"
+
     def beside(self, *used: str | None) -> str:
         """A sentence on axes that differ with those of `used` and are not averaged; empty if none do."""
         names = ", ".join(plain(name) for name in self._held(*used))

@@ -35,7 +35,8 @@ def figure(drawn: Drawn, asked: Asked) -> Figure:
     columns = drawn.values(x, "--x", MOST_CELLS)
     lines = drawn.values(y, "--by", MOST_CELLS)
     kept = drawn.beside(x, y, asked.panels)
-    note = f"Each cell: mean of {plain(shown)} over {drawn.over(x, y, asked.panels)}, each point once.{kept}"
+    averaged = drawn.averaged("Means", x, y, asked.panels)
+    note = f"Cells: {plain(shown)}. {averaged}, each point once.{kept}"
     panels = panelled(drawn, asked, _heading(x, y, shown), note)
     means = [of_points(rows.lazy(), [*drawn.axes, x, y], [shown]).collect() for _, rows in panels.parts]
     grids = [_means(rows, (x, y), shown, (columns, lines)) for rows in means]
@@ -66,7 +67,7 @@ def told(drawn: Drawn, asked: Asked) -> Told:
     cells = points.drop_nulls([*keys, shown]).group_by(keys).agg(pl.col(shown).mean()).sort(keys).collect()
     return Told(
         heading=_heading(x, y, shown),
-        figures=f"Means over {drawn.over(*keys)}, each point once, as they are drawn.{drawn.beside(*keys)}",
+        figures=f"{drawn.averaged('Means', *keys)}, each point once, as they are drawn.{drawn.beside(*keys)}",
         keys=keys,
         value=shown,
         table=cells,

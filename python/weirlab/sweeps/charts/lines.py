@@ -57,9 +57,10 @@ def told(drawn: Drawn, asked: Asked) -> Told:
     keys = [name for name in (asked.panels, by, x) if name is not None]
     named = {"median": f"median {words(shown)}", "low": "10th percentile", "high": "90th percentile"}
     rows = drawn.rows.drop_nulls(keys)
+    averaged = drawn.averaged("Medians and percentiles", *keys)
     return Told(
         heading=_heading(x, shown, by),
-        figures=f"Medians and percentiles over {drawn.over(*keys)}, as they are drawn.{drawn.beside(*keys)}",
+        figures=f"{averaged}, as they are drawn.{drawn.beside(*keys)}",
         keys=keys,
         value=named["median"],
         table=_bands(rows, keys, shown).select(*keys, *named).rename(named),
