@@ -361,6 +361,11 @@ def test_of_more_records_than_are_shown_it_is_said(
     entries = library.Library(tmp_path).entries()
     listed = pages.records_page("/x", tmp_path, entries, library.Library(tmp_path).count(), Runs(tmp_path))
     assert "The latest 20 of 25 records below" in listed
+    (tmp_path / "99.weir").write_bytes(b"no archive")
+    entries = library.Library(tmp_path).entries()
+    listed = pages.records_page("/x", tmp_path, entries, library.Library(tmp_path).count(), Runs(tmp_path))
+    assert "The latest 20 of 26 records, of which 1 cannot be read, below" in listed
+    (tmp_path / "99.weir").unlink()
     one = begun(tmp_path)
     try:
         with opened(browser, one.link) as shown:

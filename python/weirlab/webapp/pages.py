@@ -103,7 +103,7 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry], total: int
         "records",
         "Records",
         f"""<h1>Records</h1>
-<p class="quiet">{_counted(len(entries), total)} below <code>{shown(str(folder))}</code></p>
+<p class="quiet">{_counted(entries, total)} below <code>{shown(str(folder))}</code></p>
 <div class="bar" role="search">
 <label>Search <input id="search" type="search" autocomplete="off"></label>
 <label>Test <select id="test">{tests}</select></label>
@@ -488,9 +488,11 @@ def _entitled(titles: dict[str, str], chosen: str) -> str:
     )
 
 
-def _counted(count: int, total: int) -> str:
-    latest = f"The latest {count} of " if count < total else ""
-    return latest + counted(total, "record")
+def _counted(entries: Sequence[Entry], total: int) -> str:
+    latest = f"The latest {len(entries)} of " if len(entries) < total else ""
+    broken = sum(1 for one in entries if one.error)
+    those = f", of which {broken} cannot be read," if broken else ""
+    return f"{latest}{counted(total, 'record')}{those}"
 
 
 def _none_yet(prefix: str, folder: Path) -> str:
