@@ -120,7 +120,13 @@ weir plot out/01-default --kind cdf --out cdf.svg"""
     metavar="COLUMN",
     help="What `meta` has below: a column of `weir export --out FILE.csv`, `title` or `tags`.",
 )
-@option("--figure", "figures", multiple=True, metavar="COLUMN", help="Figure of `meta`: loaded_median_ms.")
+@option(
+    "--figure",
+    "figures",
+    multiple=True,
+    metavar="COLUMN",
+    help="Figure of `meta`.  [default: loaded_median_ms]",
+)
 @option(
     "--group", default="", metavar="COLUMN", help="What puts records into groups in `meta`, such as queue."
 )
