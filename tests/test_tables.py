@@ -375,6 +375,9 @@ def test_a_load_that_ended_before_it_was_measured_is_no_load_that_pings_did_not_
     records = weirlab.run("tcp_download", phases={"idle": "1s", "load": "50ms"}, out=tmp_path / "out")
     told = story(compare(records)).plain
     assert told.startswith("By how much load makes pings slower cannot be told: what it carried is not known")
+    lines = printed(comparison_table(records, compare(records)), 80).splitlines()
+    (row,) = (line for line in lines if "own queue" in line)
+    assert row.split()[-2:] == ["-", "-"], "neither increase nor factor"
     whole = weirlab.run("tcp_download", phases={"idle": "1s", "load": "2s"}, out=tmp_path / "whole")
     for both in ([*records, *whole], [*whole, *records]):
         assert "cannot be told: what it carried with `" in story(compare(both)).plain

@@ -505,6 +505,13 @@ def interval_cell(value: Interval | None, digits: int, *, of: int) -> str:
     return text if value.count == of else f"{text}{OF_SOME}{value.count}"
 
 
+def _increase(one: Comparison) -> str:
+    """How much longer pings take under load; nothing where it is not known that there was any."""
+    if any(map(has_load, one.runs)) and not any(map(_carried, one.runs)):
+        return "-"
+    return interval_cell(one.increase_ms, 1, of=len(one.runs))
+
+
 def _factor(one: Comparison) -> str:
     factor = one.factor
     if factor.factor is None:
@@ -583,7 +590,7 @@ COLUMNS = (
     _interval_column("median\nms", "median_ms", 1, rank=5),
     _interval_column("p95\nms", "p95_ms", 1, rank=4),
     _interval_column("p99\nms", "p99_ms", 1, rank=1),
-    _interval_column("increase\nms", "increase_ms", 1),
+    _Column("increase\nms", _increase),
     _Column("factor", _factor),
     _interval_column("Jain\ndown", "down_jain", 3, rank=7),
     _interval_column("Jain\nup", "up_jain", 3, rank=6),
