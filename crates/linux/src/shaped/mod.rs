@@ -175,24 +175,40 @@ impl KernelShaper {
             guard: Some(guard),
         };
         // What has been done so far is undone when it is dropped.
+        match shaper.put_all(queues, before.ingress, servers, classes) {
+            Ok(()) => Ok(shaper),
+            Err(error) => Err(shaper.unless_gone(error)),
+        }
+    }
+
+    /// Puts `queues` on the device; `hooked` is whether something takes in already what comes to it.
+    fn put_all(
+        &mut self,
+        queues: &[Option<KernelQueue>; 2],
+        hooked: bool,
+        servers: &[IpAddr],
+        classes: Option<&KernelClasses>,
+    ) -> Result<(), LinuxError> {
+        let index = self.index;
         if let Some(queue) = &queues[0] {
-            shaper.sides[0] = Some(shaper.put(0, index, queue)?);
+            self.sides[0] = Some(self.put(0, index, queue)?);
         }
         let mut to = None;
         if let Some(queue) = &queues[1] {
-            let ifb = shaper.make_ifb(index)?;
-            shaper.sides[1] = Some(shaper.put(1, ifb, queue)?);
+            let ifb = self.make_ifb(index)?;
+            self.sides[1] = Some(self.put(1, ifb, queue)?);
             to = Some(ifb);
         }
         match (classes, to) {
             (Some(classes), ifb) => {
-                let scope = Scope { device, past_out: shaper.past_queue(), ifb, servers };
-                shaper.table = Some(Table::create(&scope, classes)?);
+                let past_out = self.past_queue();
+                let scope = Scope { device: &self.device, past_out, ifb, servers };
+                self.table = Some(Table::create(&scope, classes)?);
             }
-            (None, Some(ifb)) => shaper.redirect(index, ifb, before.ingress, servers)?,
+            (None, Some(ifb)) => self.redirect(index, ifb, hooked, servers)?,
             (None, None) => {}
         }
-        Ok(shaper)
+        Ok(())
     }
 
     /// What may not be put back in the end although it should be, in one sentence; `None` if all is.
@@ -261,6 +277,15 @@ impl KernelShaper {
         match sides.iter().zip(found).all(|(side, found)| side.is_none() || found) {
             true => Ok(()),
             false => Err(self.why_gone()),
+        }
+    }
+
+    /// `error`, or that the device has gone meanwhile, which is the reason then.
+    fn unless_gone(&self, error: LinuxError) -> LinuxError {
+        match find_device(&self.device) {
+            Ok(Some(found)) if found == self.index => error,
+            Ok(_) => self.why_gone(),
+            Err(_) => error,
         }
     }
 
